@@ -10,7 +10,7 @@ import { sqliteStore } from 'onceonly/sqlite'
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
 const store = sqliteStore(join(folder, 'invoices.db'))
 const once = createLedger({ store })
-const inbox = createInbox({ ledger: once, store, consumer: 'billing', maxFailures: 2 })
+const inbox = createInbox({ ledger: once, consumer: 'billing', maxFailures: 2 })
 await store.sql.query('create table invoices (order_id text not null)')
 
 // What a broker hands over; `inbox.consume(broker, { topics }, effect)` subscribes and acknowledges by itself.

@@ -31,7 +31,6 @@ const both = Promise.withResolvers<void>()
 let handled = 0
 const inbox = createInbox({
   ledger: once,
-  store,
   consumer: 'shipping',
   on: ({ kind }) => {
     if (kind === 'handled' && ++handled === 2) both.resolve()

@@ -58,7 +58,7 @@ const store = sqliteStore(join(folder, 'orders.db'))
 const outbox = createOutbox({ store })
 await outbox.prepare()
 const ledger = createLedger({ store, outbox })
-const saga = createSaga({ definition: orders, ledger, store })
+const saga = createSaga({ definition: orders, ledger })
 const message = (id: string, topic: string, body: unknown) => {
   return { id, topic, key: null, sequence: null, body: JSON.stringify(body), headers: {}, deliveries: 1 }
 }

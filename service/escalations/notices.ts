@@ -22,7 +22,7 @@ export interface CaseEscalated extends Escalation {
 
 /** Notifies the people of a queue of escalations: once per event, however often it is delivered. */
 export function createNotices({ once, base, watch }: Parts): Notices {
-  const inbox = createInbox({ ledger: once, store: base.store, consumer: 'escalations.notices', on: watch.inbox })
+  const inbox = createInbox({ ledger: once, consumer: 'escalations.notices', on: watch.inbox })
   return {
     consume: (subscriber) =>
       inbox.consume<CaseEscalated>(subscriber, { topics: ['CaseEscalated'] }, async (escalated, { tx, effectKey }) => {

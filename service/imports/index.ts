@@ -63,7 +63,6 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   const saga = createSaga({
     definition: searchImportJob,
     ledger: once,
-    store: base.store,
     inbox: { on },
     on: watch.saga,
   })

@@ -56,7 +56,6 @@ type Read =
 export function createParser({ once, base, outbox, storage, on }: Parts): Parser {
   const inbox = createInbox({
     ledger: once,
-    store: base.store,
     consumer: CONSUMER,
     maxFailures: FAILURES_MOST,
     parse: (text) => readFileCommand(JSON.parse(text)),

@@ -55,6 +55,8 @@ export interface LedgerScope<Tx, Fixed> {
 
 /** What users hold: claim → execute → record. */
 export interface Ledger<Tx> extends Operator {
+  /** What it was made with. Inboxes and sagas keep their tables in it. */
+  readonly store: Store
   /** Declares a command. Names are unique within a ledger. */
   // oxlint-disable-next-line typescript/no-explicit-any -- without an input type any input is accepted.
   operation<I = any>(definition: LeasedDefinition<I>): LeasedOperation<I>
@@ -160,6 +162,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
   })
   return {
     ...createOperator(context, declared),
+    store,
     operation: operation as Ledger<TxOf<S>>['operation'],
     scope: (fixed) => scoped(narrowed({}, fixed)) as never,
     unique(tenant, scope, value, { owner }) {

@@ -40,7 +40,7 @@ const CONCURRENCY = 4
 const AWAY_MS = 10 * SECOND
 
 export function createReceiver({ once, base, storage, on, log }: Parts): Receiver {
-  const inbox = createInbox({ ledger: once, store: base.store, consumer, on })
+  const inbox = createInbox({ ledger: once, consumer, on })
   const subscriptions: Subscription[] = []
 
   async function contentOf({ searchId, name, etag }: ObjectCreated): Promise<StoredFile | 'absent' | 'other'> {

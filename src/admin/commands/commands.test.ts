@@ -24,7 +24,7 @@ async function openAdmin(context: TestContext) {
   const who = { tenant: 'acme', caller: 'shop' }
   const pay = ledger.operation<number>({ name: 'pay', effect: 'external' })
   await pay.execute({ ...who, key: 'lost' }, 1, () => Promise.reject(new Error('cut')))
-  const inbox = createInbox({ ledger, store, consumer: 'billing', background: false })
+  const inbox = createInbox({ ledger, consumer: 'billing', background: false })
   const message = { id: 'm-1', topic: 'paid', key: null, sequence: null, headers: {}, deliveries: 1 }
   await inbox.receive({ ...message, body: '{"secret":7}' }, () => Promise.reject(final(new Error('unreadable'))))
   await inbox.stop()

@@ -1,5 +1,6 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import { sqlStoreOf } from '../../ledger/sql-store.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
 import { createListeners } from '../../runtime/listeners.ts'
@@ -105,7 +106,8 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
 
 function partsOf(options: InboxOptions<SqlTx>): Parts {
   const settings = settingsOf(options)
-  const { consumer, ledger, store, runtime = createRuntime() } = options
+  const { consumer, ledger, runtime = createRuntime() } = options
+  const store = sqlStoreOf<SqlTx>('createInbox', ledger)
   const { windowMs } = settings
   return {
     consumer,

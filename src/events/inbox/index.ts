@@ -13,7 +13,7 @@ export { readStripeWebhook, stripeFingerprint } from './identities/stripe.ts'
 export type { Inbox } from './inbox.ts'
 export { createInbox } from './inbox.ts'
 export type { DeadLetters, Explanation, Redriven, RedriveOptions } from './operate.ts'
-export type { InboxOptions, InboxStore, OrderedOptions } from './options.ts'
+export type { InboxOptions, OrderedOptions } from './options.ts'
 export type {
   Acknowledgement,
   IncomingMessage,

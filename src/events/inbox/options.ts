@@ -3,19 +3,14 @@ import { exceedsBytes } from '../../ledger/core/identity.ts'
 import { defaults, limits } from '../../ledger/core/limits.ts'
 import type { Backoff } from '../../ledger/core/retry.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { InboxListener } from './events.ts'
 import type { IncomingMessage } from './port.ts'
 
-/** Record and business writes commit together, so both live in one SQL store. */
-export type InboxStore<Tx extends SqlTx> = SqlStore<Tx>
-
 export interface InboxOptions<Tx extends SqlTx> {
+  /** On SQLite or PostgreSQL: records and business writes commit together. */
   readonly ledger: Ledger<Tx>
-  /** The ledger's own store. */
-  readonly store: InboxStore<Tx>
   /** Who consumes: a message is handled once per consumer. Changing it forgets what was handled. */
   readonly consumer: string
   /** For how long a handled message is remembered; at least as long as the broker may hand it over again. */
@@ -72,13 +67,10 @@ export interface Settings {
 }
 
 export function settingsOf<Tx extends SqlTx>(options: InboxOptions<Tx>): Settings {
-  const { consumer, store, ordered = false } = options
+  const { consumer, ordered = false } = options
   if (typeof consumer !== 'string' || consumer.trim() === '') bad('consumer', 'must be a non-blank string')
   if (exceedsBytes(consumer, limits.consumerNameBytes))
     bad('consumer', `is longer than ${limits.consumerNameBytes} bytes`)
-  if (store?.sql === undefined || store.transactions === undefined) {
-    bad('store', 'must be an SQL store: the record and what the effect writes commit together')
-  }
   const { baseMs = defaults.inboxRetryBaseMs, capMs = defaults.inboxRetryCapMs } = options.backoff ?? {}
   return {
     windowMs: whole('windowMs', options.windowMs ?? defaults.inboxWindowMs, limits.longestMs),

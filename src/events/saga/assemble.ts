@@ -1,5 +1,7 @@
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
+import { sqlStoreOf } from '../../ledger/sql-store.ts'
+import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
 import { createListeners } from '../../runtime/listeners.ts'
 import { startLoop } from '../../runtime/loop.ts'
@@ -26,6 +28,7 @@ import { SAGA_ROOM, sagaMigrations } from './tables.ts'
 
 /** Everything that one saga is made of, put together. */
 export interface Assembly extends ReceiveParts {
+  readonly sql: SqlSeam
   readonly subscriptions: Set<Subscription>
   ready(): Promise<void>
   handle(message: IncomingMessage): Promise<Receipt>
@@ -38,7 +41,8 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   options: SagaOptions<Data, Events, State, Terminal>,
 ): Assembly {
   const machine = machineOf(options.definition)
-  const { ledger, store, runtime = createRuntime(), background = true } = options
+  const { ledger, runtime = createRuntime(), background = true } = options
+  const store = sqlStoreOf<SqlTx>('createSaga', ledger)
   const { sql } = store
   const settings = settingsOf(options)
   const { emit } = createListeners(options.on)
@@ -46,7 +50,6 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     ...options.inbox,
     maxFailures: options.inbox?.maxFailures ?? sagaDefaults.maxFailures,
     ledger,
-    store,
     runtime,
     background,
     consumer: `saga.${machine.name}`,
@@ -110,7 +113,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   }
   let ending: Promise<void> | null = null
   const stop = () => (ending ??= end())
-  return { ...parts, subscriptions, ready, handle, deliver, sweep, stop }
+  return { ...parts, sql, subscriptions, ready, handle, deliver, sweep, stop }
 }
 
 function createHandle(parts: ReceiveParts, ready: () => Promise<void>, partitioned: boolean) {

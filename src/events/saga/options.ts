@@ -1,7 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { InboxOptions } from '../inbox/options.ts'
@@ -11,10 +10,8 @@ import { sagaDefaults } from './limits.ts'
 
 export interface SagaOptions<Data, Events extends Specs, State extends string, Terminal extends string> {
   readonly definition: SagaDefinition<Data, Events, State, Terminal>
-  /** With an outbox, when handlers publish or send. */
+  /** On SQLite or PostgreSQL; with an outbox, when handlers publish or send. */
   readonly ledger: Ledger<SqlTx>
-  /** The ledger's own store. */
-  readonly store: SqlStore
   /** Of the inbox that its messages go through: how long they are remembered, how often they may fail (once). */
   readonly inbox?: Pick<
     InboxOptions<SqlTx>,

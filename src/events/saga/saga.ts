@@ -62,7 +62,7 @@ export function createSaga<Data, Events extends Specs, State extends string, Ter
   options: SagaOptions<Data, Events, State, Terminal>,
 ): Saga<Data, State | Terminal> {
   const assembly = assemble(options)
-  const { machine, instances, history, pending, ready, handle, stop } = assembly
+  const { machine, instances, history, pending, ready, handle, stop, sql } = assembly
   return {
     name: machine.name,
     handle,
@@ -70,7 +70,7 @@ export function createSaga<Data, Events extends Specs, State extends string, Ter
       consume(assembly, subscriber, concurrency, options.inbox?.windowMs ?? defaults.inboxWindowMs),
     async get(id) {
       await ready()
-      const { instance } = await instances.load(options.store.sql, id)
+      const { instance } = await instances.load(sql, id)
       if (instance === null) return null
       // The rows were written under this definition: their types are its types.
       return { ...(instance as Instance & { state: State; data: Data }), pending: await pending.read(id) }

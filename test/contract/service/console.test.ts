@@ -123,7 +123,7 @@ test("a guard's lock is seen and released, so that the same text may be sent aga
 })
 
 test('a dead letter is looked at, redriven after a preview, and handled by its consumer', async () => {
-  await using inbox = createInbox({ ledger, store, consumer: 'escalations.notices', background: false })
+  await using inbox = createInbox({ ledger, consumer: 'escalations.notices', background: false })
   const escalated = { tenant: 'demo', targetQueue: 'LEGAL_REVIEW', caseId: 'CASE-1', escalationId: 'ESC-DEAD' }
   const message = { id: 'dead-1', topic: 'CaseEscalated', key: null, sequence: null, headers: {}, deliveries: 1 }
   const received = await inbox.receive({ ...message, body: JSON.stringify(escalated) }, () =>

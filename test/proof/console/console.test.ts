@@ -116,7 +116,7 @@ test('an unknown outcome is found from the overview and resolved; what was store
 })
 
 test('a dead letter is redriven after a preview', { skip }, async () => {
-  await using inbox = createInbox({ ledger, store, consumer: 'escalations.notices', background: false })
+  await using inbox = createInbox({ ledger, consumer: 'escalations.notices', background: false })
   const body = { tenant: 'demo', targetQueue: 'LEGAL_REVIEW', caseId: 'CASE-1', escalationId: 'ESC-DEAD' }
   const message = { id: 'dead-1', topic: 'CaseEscalated', key: null, sequence: null, headers: {}, deliveries: 1 }
   await inbox.receive({ ...message, body: JSON.stringify(body) }, () =>

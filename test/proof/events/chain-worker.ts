@@ -41,7 +41,6 @@ const broker = await openBroker(task.broker, store)
 const saga = createSaga({
   definition: defineImports(),
   ledger,
-  store,
   dueEveryMs: 200,
   on(event) {
     if (event.kind === 'failed') complain(event.event, event.error)
@@ -51,7 +50,6 @@ const saga = createSaga({
 // In the order in which the saga has said it. The place of each is counted, so that it can be held against its number.
 const parser = createInbox({
   ledger,
-  store,
   consumer: 'parser',
   ordered: true,
   on(event) {

@@ -144,7 +144,7 @@ async function check(place: Place, ids: readonly string[], files: readonly strin
   assert.equal(await outbox.deadLetters.count(), 0)
   const replica = createReplica(place.store)
   const ledger = createLedger({ store, background: false })
-  const parser = createInbox({ ledger, store, consumer: 'parser', background: false })
+  const parser = createInbox({ ledger, consumer: 'parser', background: false })
   try {
     for (const id of ids) assert.equal((await replica.saga.get(id))?.state, 'Completed', id)
     assert.equal(await replica.saga.deadLetters.count(), 0)

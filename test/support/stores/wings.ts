@@ -51,8 +51,8 @@ export async function createWings(store: SqlStore, mark: string): Promise<Wings>
   const outbox = createOutbox({ store })
   await outbox.prepare()
   const ledger = createLedger({ store, outbox, background: false })
-  const inbox = createInbox({ ledger, store, consumer: 'billing', maxFailures: 1 })
-  const saga = createSaga({ definition: orders, ledger, store })
+  const inbox = createInbox({ ledger, consumer: 'billing', maxFailures: 1 })
+  const saga = createSaga({ definition: orders, ledger })
   const charge = defineRun('charge', (run, input: { what: string }) =>
     run.step('charge', () => {
       effects += 1
@@ -64,7 +64,7 @@ export async function createWings(store: SqlStore, mark: string): Promise<Wings>
   const log = createSqlRoomLog({ store, region: 'eu' })
   const order = createSqlOrderLog({ store })
   const bus = createLocalBus({ store })
-  const shipping = createInbox({ ledger, store, consumer: 'shipping' })
+  const shipping = createInbox({ ledger, consumer: 'shipping' })
   const delivered: unknown[] = []
   await shipping.consume(bus, { topics: ['order.placed'] }, (body) => void delivered.push(body))
   const send = ledger.operation<string>({ name: 'mail.send', effect: 'external' })

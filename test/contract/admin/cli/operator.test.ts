@@ -39,7 +39,7 @@ test('an operator with nothing but a key finds the ten answers, and acts on them
   await pay.run({ ...who, key: 'order-2' }, 1, async () => 'paid')
   for (let n = 0; n < 12; n++) await pay.run({ ...who, key: 'order-2' }, 1, async () => 'never')
   await pay.execute({ ...who, key: 'order-2' }, 2, async () => 'never')
-  const inbox = createInbox({ ledger: once, store, consumer: 'billing', background: false })
+  const inbox = createInbox({ ledger: once, consumer: 'billing', background: false })
   await inbox.receive({ ...letter, id: 'm-1' }, () => Promise.reject(final(new Error('\u001b[2Jcannot be handled'))))
   await inbox.stop()
   await once.stop()

@@ -87,7 +87,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
 
   const outbox = createOutbox({ store })
   await outbox.prepare()
-  const inbox = createInbox({ ledger: ledger as Ledger<SqlTx>, store, consumer: 'billing', background: false })
+  const inbox = createInbox({ ledger: ledger as Ledger<SqlTx>, consumer: 'billing', background: false })
   const received = { ...message, id: 'm-1', body: '{"amount":7}' }
   const parked = await inbox.receive(received, () => Promise.reject(final(new Error('cannot be handled'))))
   assert.equal(parked.kind, 'parked')
@@ -108,7 +108,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
     return { ...received, headers: JSON.parse(row?.headers ?? '{}') as Record<string, string> }
   }
   // Another consumer of the topic had handled it long ago, and remembers nothing.
-  const shipping = createInbox({ ledger: ledger as Ledger<SqlTx>, store, consumer: 'shipping', background: false })
+  const shipping = createInbox({ ledger: ledger as Ledger<SqlTx>, consumer: 'shipping', background: false })
   const first = await redriven()
   assert.equal((await shipping.receive(first, () => assert.fail('it is not theirs'))).kind, 'not_ours')
   await shipping.stop()

@@ -256,7 +256,7 @@ onInbox('a message costs one transaction, and nothing beside it', {}, async ({ i
   }
   await ledger.stop()
   const once = createLedger({ store: counted, background: false })
-  const thrifty = createInbox({ ledger: once, store: counted, consumer: 'thrifty', background: false })
+  const thrifty = createInbox({ ledger: once, consumer: 'thrifty', background: false })
   await thrifty.receive(messageOf('m1'), () => {})
   await thrifty.receive(messageOf('m2', { deliveries: null }), () => {})
   assert.deepEqual(calls, ['transaction', 'transaction'])
@@ -283,7 +283,7 @@ onInbox('an inbox inside of a transaction is refused, and so are options that ma
   await assert.rejects(nested, (error) => isOnceError(error, 'nested_claim'))
   const refuses = (option: string, changes: object) =>
     assert.throws(
-      () => createInbox({ ledger, store, consumer: 'other', background: false, ...changes }),
+      () => createInbox({ ledger, consumer: 'other', background: false, ...changes }),
       (error) => isOnceError(error, 'bad_option') && error.details['option'] === option,
     )
   refuses('consumer', { consumer: ' ' })
@@ -291,6 +291,7 @@ onInbox('an inbox inside of a transaction is refused, and so are options that ma
   refuses('windowMs', { windowMs: 0 })
   refuses('maxFailures', { maxFailures: 1.5 })
   refuses('ordered.onHole', { ordered: { onHole: 'ignore' } })
-  refuses('store', { store: { ...store, sql: undefined } })
-  assert.throws(() => createInbox({ ledger, store, consumer: 'billing', background: false }), /declared twice/)
+  refuses('ledger', { ledger: { ...ledger, store: { ...store, sql: undefined } } })
+  refuses('ledger', { ledger: store })
+  assert.throws(() => createInbox({ ledger, consumer: 'billing', background: false }), /declared twice/)
 })

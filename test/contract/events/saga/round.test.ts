@@ -20,13 +20,12 @@ onEveryStage(
     const saga = createSaga({
       definition: defineImports(),
       ledger,
-      store,
       dueEveryMs: 200,
       on: (event) => {
         if (event.kind === 'handled' && event.path.includes('Completed')) completed.resolve()
       },
     })
-    const parser = createInbox({ ledger, store, consumer: 'parser' })
+    const parser = createInbox({ ledger, consumer: 'parser' })
     const parsedFiles: string[] = []
     await saga.consume(bus)
     await parser.consume<{ searchId: string; file: string }>(

@@ -4,7 +4,7 @@ import { createSaga, type SagaEvent } from 'onceonly/saga'
 import { filesOf, type JobState, jobOf } from '../../../../service/imports/jobs.ts'
 import { searchImportJob } from '../../../../service/imports/saga.ts'
 import { migrations } from '../../../../service/imports/schema.ts'
-import { onEveryPlace, sqlOf, sqlStore } from '../../../support/place.ts'
+import { onEveryPlace, sqlOf } from '../../../support/place.ts'
 
 /** Rows in the place of an outbox: what is in this table was sent, what is not was not. */
 const outbox: OutboxPort<SqlTx> = {
@@ -23,7 +23,6 @@ function createReplica(store: CrashStore) {
   const saga = createSaga({
     definition: searchImportJob,
     ledger,
-    store: sqlStore(store),
     background: false,
     on: (event) => sagaEvents.push(event),
     inbox: { on: (event) => inboxEvents.push(event) },

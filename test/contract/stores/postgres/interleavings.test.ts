@@ -189,7 +189,7 @@ testPostgres('a redrive forgets no record that another one has settled meanwhile
   const quick = await openStore(t, { schema }, pool)
   const inboxes = [slow, quick].map((store) => {
     const ledger = createLedger({ store, background: false })
-    const inbox = createInbox({ ledger, store, consumer: 'billing', maxFailures: 1 })
+    const inbox = createInbox({ ledger, consumer: 'billing', maxFailures: 1 })
     atEnd(t, async () => {
       await inbox.stop()
       await ledger.stop()
@@ -236,7 +236,7 @@ testPostgres('a sweep leaves a saga whose end was put off while it waited for it
   const outbox = createOutbox({ store })
   await outbox.prepare()
   const ledger = createLedger({ store, outbox, background: false })
-  const saga = createSaga({ definition: orders, ledger, store })
+  const saga = createSaga({ definition: orders, ledger })
   atEnd(t, async () => {
     await saga.stop()
     await ledger.stop()

@@ -44,7 +44,7 @@ async function deliver(place: Place, { message, dies, delayUs = 0, url }: Delive
 function openInbox(place: Place) {
   const store = sqlStore(place.store)
   const ledger = createLedger({ store, background: false })
-  const inbox = createInbox({ ledger, store, consumer: 'billing', background: false, maxUnfinished: 2 })
+  const inbox = createInbox({ ledger, consumer: 'billing', background: false, maxUnfinished: 2 })
   const stop = async () => {
     await inbox.stop()
     await ledger.stop()

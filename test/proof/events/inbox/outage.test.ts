@@ -10,11 +10,10 @@ import type { Link } from '../../faults/link.ts'
 import { onLink } from '../../faults/link.ts'
 
 /** An inbox that parks at the first failure that it counts, behind a network that fails on demand. */
-function openInbox({ once, store }: Link) {
+function openInbox({ once }: Link) {
   const events: InboxEvent[] = []
   const inbox = createInbox({
     ledger: once,
-    store: sqlStore(store),
     consumer: 'billing',
     background: false,
     maxFailures: 1,
@@ -118,7 +117,7 @@ onPlace('sqlite', 'a write lock of another process costs no attempt either', asy
   assert.ok(place.address.kind === 'sqlite')
   const store = sqlStore(place.store)
   const ledger = createLedger({ store, background: false })
-  const inbox = createInbox({ ledger, store, consumer: 'billing', background: false, maxFailures: 1, maxUnfinished: 1 })
+  const inbox = createInbox({ ledger, consumer: 'billing', background: false, maxFailures: 1, maxUnfinished: 1 })
   assert.equal((await inbox.receive(messageOf('first'), () => {})).kind, 'handled')
   const file = import.meta.resolve('../../faults/lock-holder.ts')
   const holder = place.crew.start({ file, task: { path: place.address.path } })

@@ -24,7 +24,7 @@ const death = dies === null ? null : await createDeath(dies, delayUs)
 const { store, close } = openStore(address, name)
 const ours = sqlStore(death === null ? store : mortal(store, death))
 const ledger = createLedger({ store: ours, background: false })
-const inbox = createInbox({ ledger, store: ours, consumer: 'billing', background: false, maxUnfinished: 2 })
+const inbox = createInbox({ ledger, consumer: 'billing', background: false, maxUnfinished: 2 })
 // The tables first, so that what dies is the message and not a migration.
 await inbox.sweep()
 const receipt = await inbox.receive(message, async (_, { tx, effectKey }) => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
 import { createSaga, defineSaga, event, ignore } from 'onceonly/saga'
 import { assertHandled, onEveryStage, outbox } from '../../../support/events/saga/stage.ts'
-import { sqlStore } from '../../../support/place.ts'
 
 interface Project {
   readonly questions: { readonly text: string; answer: string | null }[]
@@ -65,7 +64,7 @@ onEveryStage('an instance of 1.45 MB makes handling slow, and still nothing doub
     const store = place.another()
     const ledger = createLedger({ store, outbox, background: false })
     // Without the partitioner everything meets, also inside of one process.
-    const options = { ledger, store: sqlStore(store), background: false, partition: false }
+    const options = { ledger, background: false, partition: false }
     const conflictDelaysMs = Array.from({ length: 60 }, () => 50)
     return { ledger, saga: createSaga({ definition: reviews, ...options, conflictDelaysMs }) }
   })

@@ -25,10 +25,9 @@ export function onInbox(title: string, options: Options, body: (stage: Stage) =>
   onSqlStores(title, async ({ world, once, second }: Bench) => {
     const events: InboxEvent[] = []
     const inboxes: Inbox<SqlTx>[] = []
-    const open = (ledger: Ledger<unknown>, store: TransactionalStore<unknown>, own: Options) => {
+    const open = (ledger: Ledger<unknown>, own: Options) => {
       const inbox = createInbox({
         ledger: ledger as Ledger<SqlTx>,
-        store: store as SqlStore,
         consumer: 'billing',
         background: false,
         on: (event) => void events.push(event),
@@ -39,7 +38,7 @@ export function onInbox(title: string, options: Options, body: (stage: Stage) =>
     }
     try {
       await body({
-        inbox: open(once, world.store, options),
+        inbox: open(once, options),
         events,
         ledger: once as Ledger<SqlTx>,
         store: world.store as SqlStore,
@@ -48,9 +47,9 @@ export function onInbox(title: string, options: Options, body: (stage: Stage) =>
         advance: (ms) => world.advance(ms),
         async second(own = options, ledgerOptions = {}) {
           const store = await world.another()
-          return open(await second({ ...ledgerOptions, store }), store, own)
+          return open(await second({ ...ledgerOptions, store }), own)
         },
-        another: (own) => open(once, world.store, { ...options, ...own }),
+        another: (own) => open(once, { ...options, ...own }),
       })
     } finally {
       for (const inbox of inboxes) await inbox.stop()

@@ -5,7 +5,7 @@ import type { InboxEvent, IncomingMessage, Receipt } from 'onceonly/inbox'
 import type { Saga, SagaEvent, SagaOptions } from 'onceonly/saga'
 import { createSaga } from 'onceonly/saga'
 import type { CrashStore, Place } from '../../place.ts'
-import { onEveryPlace, sqlOf, sqlStore } from '../../place.ts'
+import { onEveryPlace, sqlOf } from '../../place.ts'
 import type { Hooks, ImportData } from './imports.ts'
 import { defineImports, events } from './imports.ts'
 
@@ -52,7 +52,6 @@ export function createReplica(
     background: false,
     on: (each) => seen.push(each),
     ...options,
-    store: options.store ?? sqlStore(store),
     inbox: { on: (each) => inboxEvents.push(each), ...options.inbox },
   })
   return {
