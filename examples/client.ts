@@ -9,11 +9,11 @@ import { createLedger } from 'onceonly'
 import { createClient } from 'onceonly/client'
 import { openFileKeys } from 'onceonly/client-file'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 
 // A server that takes orders, and whose first answer gets lost on the way.
 const once = createLedger({ store: memoryStore() })
-const protect = idempotent({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shop' }) })
+const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shop' }) })
 const orders: string[] = []
 const take = protect({ name: 'order.place', effect: 'external' }, (_request, response) => {
   orders.push('tea')

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
 import type { AddressInfo } from 'node:net'
-import express from 'express'
+import express, { type Request } from 'express'
 import { createLedger } from 'onceonly'
-import { idempotent, keepRawBody, noteErrors } from 'onceonly/express'
+import { createProtect, keepRawBody } from 'onceonly/express'
 import { memoryStore } from 'onceonly/memory'
 
+interface Order {
+  readonly item: string
+}
+
 const once = createLedger({ store: memoryStore() })
-const protect = idempotent({
+const protect = createProtect({
   ledger: once,
   // From your authentication: a key belongs to its caller.
-  who: (request: express.Request) => ({ tenant: 'acme', caller: request.get('x-user') ?? 'anonymous' }),
+  who: (request) => ({ tenant: 'acme', caller: request.get('x-user') ?? 'anonymous' }),
 })
 
 const orders: string[] = []
@@ -17,12 +21,10 @@ const app = express()
 app.use(express.json({ verify: keepRawBody }))
 app.post(
   '/orders',
-  protect({ name: 'order.place', effect: 'external' }),
-  (request: express.Request, response: express.Response) => {
-    orders.push((request.body as { item: string }).item)
+  protect({ name: 'order.place', effect: 'external' }, (request: Request<object, unknown, Order>, response) => {
+    orders.push(request.body.item)
     response.status(201).location(`/orders/${orders.length}`).json({ order: orders.length })
-  },
-  noteErrors,
+  }),
 )
 const server = app.listen(0, '127.0.0.1')
 await new Promise((resolve) => void server.once('listening', resolve))

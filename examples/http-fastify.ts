@@ -3,15 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
-import { createLedger, type SqlTx } from 'onceonly'
-import { idempotent, type RouteContext, type TransactionRouteContext } from 'onceonly/fastify'
+import { createLedger } from 'onceonly'
+import { createProtect, onceonly } from 'onceonly/fastify'
 import { sqliteStore } from 'onceonly/sqlite'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    onceonly?: RouteContext<unknown> | null
-  }
-}
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
 const store = sqliteStore(join(folder, 'orders.db'))
@@ -19,17 +13,16 @@ const once = createLedger({ store })
 await store.sql.query('create table orders (id integer primary key, item text not null)')
 
 const app = Fastify()
-const protect = idempotent(app, { ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
+await app.register(onceonly)
+const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
 app.post<{ Body: { item: string } }>(
   '/orders',
-  protect({ name: 'order.place', effect: 'transaction' }),
-  async (request, reply) => {
+  protect({ name: 'order.place', effect: 'transaction' }, async (request, reply, { tx }) => {
     // The order, its key and its answer commit together: a crash in between leaves all of them, or none.
     const text = 'insert into orders (item) values (?) returning id'
-    const { tx } = request.onceonly as TransactionRouteContext<SqlTx>
     const rows = await tx.query<{ id: number }>(text, [request.body.item])
     return reply.code(201).send(rows[0])
-  },
+  }),
 )
 const url = await app.listen({ port: 0, host: '127.0.0.1' })
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
-import { idempotent } from 'onceonly/fetch'
+import { createProtect } from 'onceonly/fetch'
 import { webhookIdHeaders } from 'onceonly/http'
 import { memoryStore } from 'onceonly/memory'
 
 const once = createLedger({ store: memoryStore() })
-const protect = idempotent({ ledger: once, who: () => ({ tenant: 'acme', caller: 'github' }) })
+const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', caller: 'github' }) })
 
 // Anything of the shape `(Request) => Response`: a worker, a route of a framework, a function in a cloud. Senders of
 // webhooks deliver again when they hear nothing, under an id that stays the same.

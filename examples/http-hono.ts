@@ -1,22 +1,29 @@
 import assert from 'node:assert/strict'
-import { type Context, Hono } from 'hono'
+import { Hono } from 'hono'
+import { validator } from 'hono/validator'
 import { createLedger } from 'onceonly'
-import { idempotent } from 'onceonly/hono'
+import { createProtect } from 'onceonly/hono'
 import { memoryStore } from 'onceonly/memory'
 
 const once = createLedger({ store: memoryStore() })
-const protect = idempotent({
+const protect = createProtect({
   ledger: once,
-  who: (context: Context) => ({ tenant: context.req.param('shop') ?? '', caller: 'shared' }),
+  who: (c) => ({ tenant: c.req.param('shop') ?? '', caller: 'shared' }),
 })
 
 const seats: string[] = []
 const app = new Hono()
-app.post('/:shop/seats', protect({ name: 'seat.book', effect: 'external', key: 'required' }), async (context) => {
-  const { guest } = await context.req.json<{ guest: string }>()
-  seats.push(guest)
-  return context.json({ seat: seats.length }, 201)
-})
+// A validator inside of `protect` gives its types to the handler, and runs before anything is claimed.
+const booking = validator('json', ({ guest }: { guest?: unknown }, c) =>
+  typeof guest === 'string' ? { guest } : c.text('`guest` is missing', 400),
+)
+app.post(
+  '/:shop/seats',
+  protect({ name: 'seat.book', effect: 'external' }, booking, (c) => {
+    seats.push(c.req.valid('json').guest)
+    return c.json({ seat: seats.length }, 201)
+  }),
+)
 
 // Hono runs anywhere, so this needs no port; `app.fetch` is what a server would call.
 const ask = (key?: string) =>

@@ -3,11 +3,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLedger } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 
 const once = createLedger({ store: memoryStore() })
 // Derive tenant and caller from your authentication; here all clients are one caller.
-const protect = idempotent({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
+const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
 
 let payments = 0
 const pay = protect({ name: 'payment.create', effect: 'external' }, (_request, response) => {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keyHashOf } from 'onceonly/admin'
+import { hasBegun } from 'onceonly/fastify'
 import type { Telemetry } from 'onceonly/telemetry'
 import { refusalOf } from './http/connection.ts'
 import { statusOf } from './http/problem.ts'
@@ -108,11 +109,11 @@ const decisions: Readonly<Record<string, string>> = {
 /** Null for a request that decides nothing, such as a read. */
 function decisionOf(declaration: Declaration | null, request: FastifyRequest, reply: FastifyReply): string | null {
   if (isReplayed(reply)) return 'dedup_replay'
-  const { problem, decision, onceonly } = request
+  const { problem, decision } = request
   const refused = problem === null ? undefined : decisions[problem]
   if (refused !== undefined) return refused
   if (decision !== null) return decision
-  if (onceonly !== null && onceonly !== undefined) return 'first'
+  if (hasBegun(request)) return 'first'
   // A client that hung up before anything was decided has no decision.
   if (declaration?.repeat === undefined || !reply.raw.headersSent) return null
   return reply.statusCode >= 400 ? 'refused' : 'unkeyed'

@@ -9,6 +9,7 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import { isOnceError } from 'onceonly'
+import { hasBegun, onceonly } from 'onceonly/fastify'
 import type { Config } from './config.ts'
 import { addDocs } from './docs/routes.ts'
 import { type Admission, admitCommands } from './http/admission.ts'
@@ -89,6 +90,8 @@ export async function createServer(
   server.addHook('onRequest', refuseRepeatedHeaders)
   admitCommands(server, admission)
   gatherBodies(server)
+  // For the whole server: JSON that is not UTF-8 is refused on every route, and not read as another text.
+  await server.register(onceonly)
   telemetry.observeLoad(() => admission.load)
 
   server.get('/', { config: { declaration: 'page' } }, (_request, reply) =>
@@ -118,7 +121,7 @@ function addFailures(server: FastifyInstance): void {
   server.setErrorHandler<FastifyError>((error, request, reply) => {
     if (error instanceof InvalidInput) return sendInvalid(reply, error.errors)
     // Under a key the route answers it itself, so that the record of the key says so.
-    if (error instanceof QuotaExceeded && !request.onceonly) return sendProblem(reply, error.problem)
+    if (error instanceof QuotaExceeded && !hasBegun(request)) return sendProblem(reply, error.problem)
     const status = error.statusCode ?? 500
     if (status < 500) {
       const problem = { status, name: refused[status] ?? 'bad-request', detail: error.message }
@@ -129,7 +132,7 @@ function addFailures(server: FastifyInstance): void {
       )
     }
     // Before anything was begun a store that is away is only that: come back later. Afterwards the outcome is unknown.
-    if (isOnceError(error) && !request.onceonly) return sendProblem(reply, problemOf(error))
+    if (isOnceError(error) && !hasBegun(request)) return sendProblem(reply, problemOf(error))
     // The client learns that it failed; only the operator learns how.
     request.log.error({ event: 'http.failed', err: error }, 'A request failed')
     const detail = 'The server failed; send the same request again with the same key.'

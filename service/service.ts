@@ -91,7 +91,7 @@ export async function startService(config: Config): Promise<Service> {
     await makeTables(config, base, events.outbox)
     const workspaces = createWorkspaces(base)
     const quotas = createQuotas(config)
-    const protect = protectRoutes(server, once)
+    const protect = protectRoutes(server.log, once)
     await makeDemoWorkspace(workspaces, secrets)
     if (config.demo) await makeDemoCases(base)
     const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }

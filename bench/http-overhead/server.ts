@@ -1,6 +1,6 @@
-import Fastify, { type RouteShorthandOptions } from 'fastify'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { createLedger } from 'onceonly'
-import { idempotent } from 'onceonly/fastify'
+import { createProtect, onceonly } from 'onceonly/fastify'
 import { memoryStore } from 'onceonly/memory'
 import { createPrometheusMeter, createTelemetry, type Telemetry } from 'onceonly/telemetry'
 import { type Order, receiptOf } from '../harness/orders.ts'
@@ -18,14 +18,6 @@ const telemetry = task.telemetry === true ? createTelemetry({ meter: createProme
 const watched = telemetry === null ? {} : { on: telemetry.ledger, around: telemetry.around }
 const ledger = task.protected ? createLedger({ store: memoryStore(), ...watched }) : null
 if (telemetry !== null) countRequests(telemetry)
-const hooks: RouteShorthandOptions =
-  ledger === null
-    ? {}
-    : idempotent(app, { ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })({
-        name: 'bench.order',
-        effect: 'external',
-      })
-
 /** As the server does it: every answer is counted and timed. */
 function countRequests({ request: count }: Telemetry): void {
   app.addHook('onRequest', (_request, reply, done) => {
@@ -39,7 +31,7 @@ function countRequests({ request: count }: Telemetry): void {
 }
 
 let effects = 0
-app.post<{ Body: Order }>(PATH, hooks, async (request, reply) => {
+const place = async (request: FastifyRequest<{ Body: Order }>, reply: FastifyReply) => {
   const order = request.body
   effects++
   // Without a protection a retry inserts again, so the row's own key is the number of the effect.
@@ -49,7 +41,13 @@ app.post<{ Body: Order }>(PATH, hooks, async (request, reply) => {
     values: [`${order.orderId}/${effects}`, effects, order.cents],
   })
   return reply.code(201).send(receiptOf(order))
-})
+}
+if (ledger === null) app.post<{ Body: Order }>(PATH, place)
+else {
+  await app.register(onceonly)
+  const protect = createProtect({ ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })
+  app.post<{ Body: Order }>(PATH, protect({ name: 'bench.order', effect: 'external' }, place))
+}
 
 app.post(COUNT_PATH, async () => {
   const rows = await pool?.query<{ rows: number }>('SELECT count(*)::int AS rows FROM orders')

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
-import express, { type RequestHandler } from 'express'
+import express, { type Request, type RequestHandler, type Response } from 'express'
 import { createLedger } from 'onceonly'
-import { idempotent } from 'onceonly/express'
+import { createProtect } from 'onceonly/express'
 import { memoryStore } from 'onceonly/memory'
 import { type Order, receiptOf } from '../harness/orders.ts'
 import { loadPeer } from '../harness/peers.ts'
@@ -13,23 +13,23 @@ const task = readTask<Pick<PeerTask, 'peer'>>()
 const app = express()
 let effects = 0
 
-const handler: RequestHandler = (request, response) => {
+const handler = (request: Request, response: Response) => {
   effects++
   response.status(201).json(receiptOf(request.body as Order))
 }
 
 if (task.peer === 'ours') {
   const ledger = createLedger({ store: memoryStore() })
-  const protect = idempotent({ ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })
-  app.post(PATH, express.json(), protect({ name: 'order', effect: 'external' }), handler)
+  const protect = createProtect({ ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })
+  app.post(PATH, express.json(), protect({ name: 'order', effect: 'external' }, handler))
 } else {
   const peer = await loadPeer<{
     idempotency(): RequestHandler
     getSharedIdempotencyService(): { isHit(request: unknown): boolean }
   }>('express-idempotency')
-  app.post(PATH, express.json(), peer.idempotency(), (request, response, next) => {
+  app.post(PATH, express.json(), peer.idempotency(), (request, response) => {
     // A hit was answered already, and is passed on all the same.
-    if (!peer.getSharedIdempotencyService().isHit(request)) void handler(request, response, next)
+    if (!peer.getSharedIdempotencyService().isHit(request)) handler(request, response)
   })
 }
 app.post(COUNT_PATH, (_request, response) => void response.json({ effects }))

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { HOUR, isOnceError, type Ledger, type SqlTx, type TransactionContext } from 'onceonly'
+import { HOUR, isOnceError, type Ledger, type SqlTx } from 'onceonly'
 import { type Admin, BadArguments, commandTable, createCommands, fromTexts } from 'onceonly/admin'
-import { idempotent } from 'onceonly/fastify'
-import { jsonAnswer } from 'onceonly/http'
+import { createProtect } from 'onceonly/fastify'
+import { jsonAnswer, type RouteDefinition } from 'onceonly/http'
 import { putCase } from '../escalations/cases.ts'
 import type { InputTypes } from '../http/input.ts'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
@@ -102,12 +102,7 @@ function addUnknowns(scope: FastifyInstance, { admin }: Parts): void {
 /** A retry must not make a second, unused API key, so this route accepts an `Idempotency-Key`. */
 function addKeys(scope: FastifyInstance, { once, workspaces }: Parts): void {
   type Named = FastifyRequest<{ Params: { id: string } }>
-  const protect = idempotent<SqlTx, FastifyRequest>(scope, {
-    ledger: once,
-    onError: reportTo(scope.log),
-    who: (request) => ({ tenant: (request as Named).params.id, caller: OPERATOR }),
-  })
-  const command = protect({
+  const definition: RouteDefinition<FastifyRequest> & { readonly effect: 'transaction'; readonly key: 'optional' } = {
     name: document.addKey.id,
     effect: 'transaction',
     key: 'optional',
@@ -116,23 +111,29 @@ function addKeys(scope: FastifyInstance, { once, workspaces }: Parts): void {
     keep: 'pointer',
     rebuild: ({ id: keyId }) => jsonAnswer(201, JSON_TYPE, { keyId, key: null }),
     about: document.addKeyNotes,
-  })
+  }
 
   async function findWorkspace(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     return (await workspaces.exists((request as Named).params.id)) ? undefined : reply.callNotFound()
   }
 
-  const declaration = { ...document.addKey, repeat: { kind: 'command' as const, definition: command.definition } }
-  const hooks = { ...command, preHandler: [findWorkspace, command.preHandler] }
-  const typed = scope.withTypeProvider<InputTypes>()
-  const options = { ...hooks, ...routeOptions(declaration) }
-  typed.post('/api/admin/workspaces/:id/keys', options, async (request, reply) => {
-    const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
-    const { id } = request.params
-    const added = await workspaces.addKey(id, request.body.caller, { query: work?.tx.query })
-    await work?.attach({ type: 'api-key', id: added.keyId })
-    return reply.code(201).send(added)
+  const protect = createProtect({
+    ledger: once,
+    onError: reportTo(scope.log),
+    who: (request) => ({ tenant: (request as Named).params.id, caller: OPERATOR }),
   })
+  const declaration = { ...document.addKey, repeat: { kind: 'command' as const, definition } }
+  const typed = scope.withTypeProvider<InputTypes>()
+  typed.post(
+    '/api/admin/workspaces/:id/keys',
+    { preHandler: findWorkspace, ...routeOptions(declaration) },
+    protect(definition, async (request, reply, context) => {
+      const { id } = request.params
+      const added = await workspaces.addKey(id, request.body.caller, { query: context?.tx.query })
+      await context?.attach({ type: 'api-key', id: added.keyId })
+      return reply.code(201).send(added)
+    }),
+  )
 
   typed.delete('/api/admin/keys/:keyId', routeOptions(document.removeKey), async (request, reply) => {
     return (await workspaces.removeKey(request.params.keyId)) ? reply.code(204).send() : reply.callNotFound()

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Ledger, SqlTx, TransactionContext } from 'onceonly'
+import type { Ledger, SqlTx } from 'onceonly'
 import type { InputTypes } from '../http/input.ts'
 import { sendProblem } from '../http/problem.ts'
 import type { Protect } from '../http/protect.ts'
@@ -31,7 +31,7 @@ export function addEscalations(server: FastifyInstance, parts: Parts): void {
 /** `POST /case-escalations`: the escalation and the record of its key commit in one transaction, or not at all. */
 function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts): void {
   const onRequest = requireKey(workspaces, 'escalations')
-  const command = protect({
+  const definition = {
     name: escalateCase.id,
     effect: 'transaction',
     respondAsync: true,
@@ -41,8 +41,8 @@ function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts
       outbox: 'The event commits with the record, under an id that derives from the command.',
       tests: 'service/escalations.test.ts: twenty at once are one escalation, one audit row, one event',
     },
-  })
-  const declaration = { ...escalateCase, repeat: { kind: 'command' as const, definition: command.definition } }
+  } as const
+  const declaration = { ...escalateCase, repeat: { kind: 'command' as const, definition } }
 
   /** A case that does not exist holds no claim. */
   async function findCase(request: FastifyRequest<{ Body: EscalateCommand }>, reply: FastifyReply): Promise<unknown> {
@@ -51,18 +51,18 @@ function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts
     return found === null ? sendCaseNotFound(reply, caseId) : undefined
   }
 
-  const hooks = { ...command, onRequest, preHandler: [findCase, readStoreTime(base), command.preHandler] }
-  server
-    .withTypeProvider<InputTypes>()
-    .post('/case-escalations', { ...hooks, ...routeOptions(declaration) }, async (request, reply) => {
+  const options = { onRequest, preHandler: [findCase, readStoreTime(base)], ...routeOptions(declaration) }
+  server.withTypeProvider<InputTypes>().post(
+    '/case-escalations',
+    options,
+    protect(definition, async (request, reply, context) => {
       const { workspaceId: tenant, caller } = callerOf(request)
-      const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
-      if (work === null || work === undefined) throw new Error('The route is not protected')
-      const escalated = await escalate(work, { tenant, caller, now: request.storeTime }, request.body)
+      const escalated = await escalate(context, { tenant, caller, now: request.storeTime }, request.body)
       // A case that vanished in between: the command never reached its operation.
-      if (escalated.kind === 'case_not_found') request.onceonly?.notDone()
+      if (escalated.kind === 'case_not_found') context.notDone()
       return answer(reply, escalated, request.body)
-    })
+    }),
+  )
 }
 
 function addRead(server: FastifyInstance, { base, workspaces }: Parts): void {

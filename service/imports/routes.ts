@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { OutboxPort, SqlTx, TransactionContext } from 'onceonly'
+import type { OutboxPort, SqlTx } from 'onceonly'
 import type { InputTypes } from '../http/input.ts'
 import { sendProblem } from '../http/problem.ts'
 import type { Protect } from '../http/protect.ts'
@@ -28,31 +28,27 @@ interface Parts {
 /** `POST /api/imports`: the search, its set of files and the news of it commit together. A key is welcome, not needed. */
 export function addStart(server: FastifyInstance, parts: Parts): void {
   const { protect, base, outbox, storage, quotas, workspaces } = parts
-  const command = protect({
-    name: 'imports.start',
-    effect: 'transaction',
-    key: 'optional',
-    about: startNotes,
-  })
-  const declaration = { ...startImport, repeat: { kind: 'command' as const, definition: command.definition } }
-
+  const definition = { name: 'imports.start', effect: 'transaction', key: 'optional', about: startNotes } as const
+  const declaration = { ...startImport, repeat: { kind: 'command' as const, definition } }
   const onRequest = requireKey(workspaces, 'imports')
-  const preHandler = [readStoreTime(base), command.preHandler]
-  const options = { ...command, onRequest, preHandler, ...routeOptions(declaration) }
-  server.withTypeProvider<InputTypes>().post('/api/imports', options, async (request, reply) => {
-    const { projectId, searchName, files: referenceFiles } = request.body
-    const { workspaceId } = callerOf(request)
-    const search = newSearch({ projectId, searchName, referenceFiles, workspaceId, now: request.storeTime })
-    const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
-    try {
-      if (work) await startSearch(work.tx, { quotas, add: (message) => work.outbox.add(message) }, search)
-      else await startUnkeyed(base, { quotas, outbox }, search)
-    } catch (error) {
-      if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
-      throw error
-    }
-    return reply.code(201).header('location', pathOf(search)).send(startedAnswer(search, storage))
-  })
+  const options = { onRequest, preHandler: readStoreTime(base), ...routeOptions(declaration) }
+  server.withTypeProvider<InputTypes>().post(
+    '/api/imports',
+    options,
+    protect(definition, async (request, reply, context) => {
+      const { projectId, searchName, files: referenceFiles } = request.body
+      const { workspaceId } = callerOf(request)
+      const search = newSearch({ projectId, searchName, referenceFiles, workspaceId, now: request.storeTime })
+      try {
+        if (context === null) await startUnkeyed(base, { quotas, outbox }, search)
+        else await startSearch(context.tx, { quotas, add: (message) => context.outbox.add(message) }, search)
+      } catch (error) {
+        if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
+        throw error
+      }
+      return reply.code(201).header('location', pathOf(search)).send(startedAnswer(search, storage))
+    }),
+  )
 }
 
 function pathOf({ searchId }: Pick<Search, 'searchId'>): string {

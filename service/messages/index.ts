@@ -46,7 +46,7 @@ export function addMessages(server: FastifyInstance, parts: Parts): Messages {
   const { sendTimeoutMs } = config
   const delivery = createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs: WINDOW_MS, log })
   const sender = createSender({ once, base, channels, delivery, config, quotas, log, watch })
-  addSend(server, { protect: protectRoutes(server, once), base, workspaces, sender })
+  addSend(server, { protect: protectRoutes(log, once), base, workspaces, sender })
   addBatchSend(server, { once, base, workspaces, sender })
   addReads(server, { base, workspaces })
   addResolve(server, { base, delivery, operatorToken })

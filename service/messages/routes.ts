@@ -1,7 +1,6 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { HOUR, happened, isOnceError, type Pointer, prevented } from 'onceonly'
-import type { RouteContext } from 'onceonly/fastify'
-import { type Answer, jsonAnswer } from 'onceonly/http'
+import { type Answer, jsonAnswer, type RouteDefinition } from 'onceonly/http'
 import type { InputTypes } from '../http/input.ts'
 import { sendProblem } from '../http/problem.ts'
 import type { protectRoutes } from '../http/protect.ts'
@@ -19,12 +18,6 @@ import { conversationOf, leadOf, type MessageRow, messageOf } from './message.ts
 import { conversationById, listLeads, listMessages, messageById, messageIdUnder } from './reads.ts'
 import { type Sender, type Sent, secondsOf } from './send.ts'
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    onceonly?: RouteContext<unknown> | null
-  }
-}
-
 interface Parts {
   readonly protect: ReturnType<typeof protectRoutes<unknown>>
   readonly base: Base
@@ -38,7 +31,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** `POST /api/messages`: first the caller's key, if there is one, then the guard on the content. */
 export function addSend(server: FastifyInstance, { protect, base, workspaces, sender }: Parts): void {
-  const keyed = protect({
+  const definition: RouteDefinition<FastifyRequest> & { readonly effect: 'external'; readonly key: 'guarded' } = {
     name: 'messages.send',
     effect: 'external',
     respondAsync: true,
@@ -61,42 +54,39 @@ export function addSend(server: FastifyInstance, { protect, base, workspaces, se
       externalCalls: 'Webhooks get the effect key; other providers are called once, and a lost answer stays unknown.',
       tests: 'test/contract/service/messages-guard.test.ts, test/proof/service/messages-crash.test.ts',
     },
-  })
+  }
 
   // The body is checked before anything is claimed: a message that cannot be understood holds neither a key nor a lock.
-  const declaration = { ...sendMessage, repeat: { kind: 'command' as const, definition: keyed.definition } }
+  const declaration = { ...sendMessage, repeat: { kind: 'command' as const, definition } }
+  const options = {
+    ...routeOptions(declaration),
+    bodyLimit: REQUEST_BYTES_MOST,
+    onRequest: requireKey(workspaces, 'messages'),
+  }
   server.withTypeProvider<InputTypes>().post(
     '/api/messages',
-    {
-      ...routeOptions(declaration),
-      bodyLimit: REQUEST_BYTES_MOST,
-      onRequest: requireKey(workspaces, 'messages'),
-      preHandler: keyed.preHandler,
-      onError: keyed.onError,
-      onSend: keyed.onSend,
-    },
-    async (request, reply) => {
+    options,
+    protect(definition, async (request, reply, context) => {
       const { workspaceId } = callerOf(request)
-      const protection = request.onceonly ?? null
       let sent: Sent
       try {
-        sent = await sender.send(workspaceId, commandOf(request.body), protection)
+        sent = await sender.send(workspaceId, commandOf(request.body), context)
       } catch (error) {
         // Once a message is accepted nothing is thrown any more, so nothing was done, and a retry is decided anew.
-        protection?.notDone()
+        context?.notDone()
         if (isOnceError(error)) return sendProblem(reply, problemOf(error))
         throw error
       }
       if (sent.kind === 'refused') {
-        protection?.notDone()
+        context?.notDone()
         return sendProblem(reply, sent.problem)
       }
       // A pending answer is never kept: the retry shall see what became of the original.
-      if (sent.kind === 'pending') protection?.notDone()
+      if (sent.kind === 'pending') context?.notDone()
       request.decision = sent.kind === 'message' ? 'first' : sent.kind
       const { status, body } = await inWords(base, sent)
       return reply.code(status).type(JSON_TYPE).send(JSON.stringify(body))
-    },
+    }),
   )
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Ledger } from 'onceonly'
 import { operationStatus } from 'onceonly/fastify'
 import type { InputTypes } from '../http/input.ts'
@@ -19,7 +19,7 @@ interface Parts {
 /** `GET /operations/{id}`: what became of a request, for the caller who made it and still has the right to. */
 export function addOperations(server: FastifyInstance, { ledgers, workspaces, routes }: Parts): void {
   const places = [...new Set(ledgers)].map((ledger) => {
-    const status = operationStatus<unknown, FastifyRequest>({
+    const status = operationStatus({
       ledger,
       who: whoAsks,
       onError: reportTo(server.log),

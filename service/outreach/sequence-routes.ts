@@ -1,14 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Ledger, SqlTx, TransactionContext } from 'onceonly'
-import { idempotent } from 'onceonly/fastify'
+import type { Ledger, SqlTx } from 'onceonly'
 import { type InputTypes, InvalidInput } from '../http/input.ts'
 import { sendProblem } from '../http/problem.ts'
+import { protectRoutes } from '../http/protect.ts'
 import { readStoreTime } from '../http/store-time.ts'
-import { reportTo } from '../logs.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
-import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { readSequence, type SequenceCommand, startRun, storeSequence } from './document.ts'
@@ -32,12 +31,7 @@ export function addSequences(
   server: FastifyInstance,
   { once, base, workspaces, quotas, webhookHosts }: Omit<Parts, 'runs'>,
 ): void {
-  const protect = idempotent<SqlTx, FastifyRequest>(server, {
-    ledger: once,
-    who: whoAsks,
-    onError: reportTo(server.log),
-  })
-  const command = protect({
+  const definition = {
     name: storeSequence.id,
     effect: 'transaction',
     key: 'optional',
@@ -47,30 +41,33 @@ export function addSequences(
       outbox: 'nothing is published',
       tests: 'test/proof/service/outreach-sequences.test.ts',
     },
-  })
+  } as const
 
   async function checkSteps(request: FastifyRequest<{ Body: SequenceCommand }>): Promise<void> {
     const errors = complaintsAboutSteps(request.body.steps, webhookHosts)
     if (errors.length > 0) throw new InvalidInput(errors)
   }
 
-  const declaration = { ...storeSequence, repeat: { kind: 'command' as const, definition: command.definition } }
+  const declaration = { ...storeSequence, repeat: { kind: 'command' as const, definition } }
   const onRequest = requireKey(workspaces, 'outreach')
-  const preHandler = [checkSteps, readStoreTime(base), command.preHandler]
-  const options = { ...command, onRequest, preHandler, ...routeOptions(declaration) }
-  server.withTypeProvider<InputTypes>().post('/api/sequences', options, async (request, reply) => {
-    const asking = { workspaceId: callerOf(request).workspaceId, now: request.storeTime, quotas }
-    const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
-    const { name, steps } = request.body
-    const save = (tx: SqlTx) => saveSequence(tx, asking, { name, steps: steps.map(withTemplate) })
-    try {
-      const { id, version } = await (work ? save(work.tx) : inTransaction(base, save))
-      return await reply.code(201).header('location', `/api/sequences/${id}`).send({ id, version })
-    } catch (error) {
-      if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
-      throw error
-    }
-  })
+  const options = { onRequest, preHandler: [checkSteps, readStoreTime(base)], ...routeOptions(declaration) }
+  const protect = protectRoutes(server.log, once)
+  server.withTypeProvider<InputTypes>().post(
+    '/api/sequences',
+    options,
+    protect(definition, async (request, reply, context) => {
+      const asking = { workspaceId: callerOf(request).workspaceId, now: request.storeTime, quotas }
+      const { name, steps } = request.body
+      const save = (tx: SqlTx) => saveSequence(tx, asking, { name, steps: steps.map(withTemplate) })
+      try {
+        const { id, version } = await (context === null ? inTransaction(base, save) : save(context.tx))
+        return await reply.code(201).header('location', `/api/sequences/${id}`).send({ id, version })
+      } catch (error) {
+        if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
+        throw error
+      }
+    }),
+  )
 }
 
 /** A call needs no words, but the person who makes it must see what it is. */

@@ -185,7 +185,10 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     const definition = definitions.get(row.definition)
     if (!isKnownBy(definition, row)) {
       const what = `${row.definition}, version ${row.version}`
-      throw new OnceError('bad_option', `The run ${runId} is a ${what}, which is not registered: pass it to createEngine.`)
+      throw new OnceError(
+        'bad_option',
+        `The run ${runId} is a ${what}, which is not registered: pass it to createEngine.`,
+      )
     }
     if (!isKept(row, await time.clock())) {
       throw endedLongAgo(runId)

@@ -290,6 +290,7 @@ function filterOf(
 function readCursor(cursor: string): [number, string] {
   const space = cursor.indexOf(' ')
   const before = Number(cursor.slice(0, space))
-  if (space < 1 || !Number.isSafeInteger(before)) throw new OnceError('bad_option', '`cursor` must be one that an earlier page returned.')
+  if (space < 1 || !Number.isSafeInteger(before))
+    throw new OnceError('bad_option', '`cursor` must be one that an earlier page returned.')
   return [before, cursor.slice(space + 1)]
 }

@@ -81,9 +81,9 @@ export const finalityCases: readonly HttpCase[] = [
   httpCase(
     'finality: what the handler marks as not done gives the claim back, whatever its status',
     { definition: { effect: 'external' } },
-    ({ protection }, { runs }) => {
+    ({ context }, { runs }) => {
       if (runs > 1) return done
-      protection?.notDone()
+      context?.notDone()
       return answering(200)
     },
     async (stage) => {
@@ -94,9 +94,9 @@ export const finalityCases: readonly HttpCase[] = [
   httpCase(
     'finality: what is thrown after the mark gives the claim back too',
     { definition: { effect: 'external' } },
-    ({ protection }, { runs }) => {
+    ({ context }, { runs }) => {
       if (runs > 1) return done
-      protection?.notDone()
+      context?.notDone()
       return { throws: new Error('nothing sent') }
     },
     async (stage) => {

@@ -41,10 +41,10 @@ function guarded(options: Partial<GuardOptions<Message>> = {}): CaseOptions['def
 /** Makes a thing, and names it before anything else happens. */
 async function make(call: Call, stage: Stage) {
   const id = `t-${stage.runs}`
-  await call.protection?.attach({ type: 'thing', id })
+  await call.context?.attach({ type: 'thing', id })
   return {
     status: 201,
-    body: { json: { id, got: await call.json(), tx: call.protection !== null && 'tx' in call.protection } },
+    body: { json: { id, got: await call.json(), tx: call.context !== null && 'tx' in call.context } },
   }
 }
 
@@ -108,7 +108,7 @@ export const guardCases: readonly HttpCase[] = [
         case 2:
           throw new Error('broken')
         case 3:
-          call.protection?.notDone()
+          call.context?.notDone()
           return { status: 200, body: { text: 'not now' } }
         default:
           return make(call, stage)
@@ -139,7 +139,7 @@ export const guardCases: readonly HttpCase[] = [
   httpCase(
     'guard: locks that cannot be asked do not stop the handler',
     { definition: guarded(), wrap: (store) => unreachable(store, () => true) },
-    async (call) => ({ status: 201, body: { json: { got: await call.json(), protected: call.protection !== null } } }),
+    async (call) => ({ status: 201, body: { json: { got: await call.json(), protected: call.context !== null } } }),
     async (stage) => {
       for (const _ of [1, 2]) {
         const answer = await stage.ask(keyless)

@@ -61,7 +61,7 @@ export const keyCases: readonly HttpCase[] = [
   httpCase(
     'key: a missing one runs the handler as it is where it is optional',
     { definition: { ...repeatable, key: 'optional' } },
-    async (call) => ({ status: 201, body: { json: { got: await call.json(), protected: call.protection !== null } } }),
+    async (call) => ({ status: 201, body: { json: { got: await call.json(), protected: call.context !== null } } }),
     async (stage) => {
       for (const turn of [1, 2]) {
         const answer = await stage.ask({ key: null })

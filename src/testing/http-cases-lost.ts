@@ -152,9 +152,9 @@ export const lostCases: readonly HttpCase[] = [
     httpCase(
       `lost: a handler that breaks in the middle of ${way}, and marked that nothing was done, frees its key`,
       { definition: external },
-      ({ protection }, stage) => {
+      ({ context }, stage) => {
         if (stage.runs > 1) return done
-        protection?.notDone()
+        context?.notDone()
         return as(way, () => broken(stage))
       },
       async (stage) => {

@@ -166,8 +166,8 @@ export const replayCases: readonly HttpCase[] = [
     httpCase(
       `replay: 3 MB as ${how} pass whole, are not kept, and never run again`,
       { definition: external },
-      async ({ protection }) => {
-        await protection?.attach({ type: 'export', id: 'e-7' })
+      async ({ context }) => {
+        await context?.attach({ type: 'export', id: 'e-7' })
         const headers = [
           ['content-type', 'text/plain'],
           ['location', '/exports/7'],

@@ -99,8 +99,8 @@ export const keepCases: readonly HttpCase[] = [
         }),
       },
     },
-    async ({ protection }) => {
-      await protection?.attach({ type: 'thing', id: '7' })
+    async ({ context }) => {
+      await context?.attach({ type: 'thing', id: '7' })
       return { status: 201, body: { text: 'a secret' } }
     },
     async (stage) => {
@@ -145,8 +145,8 @@ export const keepCases: readonly HttpCase[] = [
         rebuild: () => assert.fail('it was refused'),
       },
     },
-    async ({ protection }) => {
-      await protection?.attach({ type: 'thing', id: '7' })
+    async ({ context }) => {
+      await context?.attach({ type: 'thing', id: '7' })
       return { status: 422, body: { text: 'no' } }
     },
     async (stage) => {

@@ -110,8 +110,8 @@ export const statusCases: readonly HttpCase[] = [
       definition: { ...external, keep: 'pointer', rebuild: () => assert.fail('it may be the rule of another route') },
       others: [{ method: 'PUT', path: '/things', definition: external }],
     },
-    async ({ protection }) => {
-      await protection?.attach({ type: 'thing', id: '7' })
+    async ({ context }) => {
+      await context?.attach({ type: 'thing', id: '7' })
       return { status: 201, body: { text: 'done' } }
     },
     async (stage) => {

@@ -11,7 +11,7 @@ export interface Asker {
 
 /** What a handler is asked, in words that every framework has. */
 export interface Call extends Asker {
-  readonly protection: RouteContext<unknown> | null
+  readonly context: RouteContext<unknown> | null
   /** The request's body as the framework gives it to a handler. */
   json(): Promise<unknown>
 }

@@ -123,9 +123,9 @@ async function played({ ground, ledgers, serve, options, handler, body }: Play):
     open,
     ask: (ask) => open(ask).reply,
     records: async () => (await ledger.list({ tenant })).rows,
-    write: async ({ protection }, row) => {
-      assert.ok(protection !== null && 'tx' in protection, 'the handler is in no transaction')
-      await ground.write(protection.tx, `${tenant} ${row}`)
+    write: async ({ context }, row) => {
+      assert.ok(context !== null && 'tx' in context, 'the handler is in no transaction')
+      await ground.write(context.tx, `${tenant} ${row}`)
     },
     written: async () => {
       const own = (await ground.written()).filter((row) => row.startsWith(`${tenant} `))

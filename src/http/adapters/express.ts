@@ -1,134 +1,155 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { bodyOnWire, hangUpSignal, incomingOf, parsedJson, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
+import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import type { IncomingBody } from '../protocol/exchange.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
+import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
-import type { Defined, RouteDefinition } from '../protocol/route.ts'
-import type { RouteContext } from '../protocol/running.ts'
+import { checkOptions } from '../protocol/protect-options.ts'
+import type { Defined } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
-import type { Tap } from '../protocol/tap-node.ts'
 import { tapResponse } from '../protocol/tap-node.ts'
 
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
-/** As much of an Express request as we use. */
-export interface ExpressRequest extends IncomingMessage {
-  originalUrl: string
+/** The parts of a request that the adapter reads and sets. */
+interface ReadRequest extends IncomingMessage {
+  readonly originalUrl: string
   body?: unknown
   rawBody?: Uint8Array
-  /** Set while the request is protected. */
-  onceonly?: RouteContext<unknown>
 }
 
-export interface ExpressOptions<R, Tx> extends HttpOptions<R, Tx> {
+export interface ExpressOptions<Tx> extends HttpOptions<Request, Tx> {
+  /** The largest body that is read where no parser has read it, in bytes. @default 1 MiB */
   readonly maxBodyBytes?: number
 }
 
-type Next = (error?: unknown) => void
-type Middleware<R> = (request: R, response: ServerResponse, next: Next) => void
-type ErrorMiddleware<R> = (error: unknown, request: R, response: ServerResponse, next: Next) => void
-
 /** For `express.json({ verify: keepRawBody })`: the fingerprint needs the bytes as they came. */
 export function keepRawBody(request: IncomingMessage, _response: unknown, bytes: Uint8Array): void {
-  ;(request as ExpressRequest).rawBody = bytes
+  ;(request as ReadRequest).rawBody = bytes
 }
 
-/** Bodies that a parser inflated before it handed them to `keepRawBody`, or that we read ourselves. */
-const readByUs = new WeakSet<object>()
-const taps = new WeakMap<object, Tap>()
+/** Bodies that the adapter read itself; parsers undo the content encoding before they show a body. */
+const readHere = new WeakSet<object>()
 
 /**
- * Middleware for Express 5: `app.post('/payments', protect({ effect: 'external' }), handler, noteErrors)`;
- * `request.onceonly` is the context of the effect.
+ * Protects handlers of Express 5 and 4.
+ *
+ * @example
+ * const protect = createProtect({ ledger, who: (request) => ({ tenant: request.user.orgId, caller: request.user.id }) })
+ * app.post('/orders', protect({ name: 'order.place', effect: 'transaction' }, async (request, response, { tx }) => { … }))
  */
-export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions<R, Tx>) {
-  const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
+export function createProtect<Tx>(options: ExpressOptions<Tx>) {
+  checkOptions(options, ['maxBodyBytes'])
+  const { maxBodyBytes = MAX_BODY_BYTES } = options
 
-  return (definition: RouteDefinition<R>): Middleware<R> & Defined<R> => {
+  return <
+    E extends EffectKind,
+    K extends KeyRule = 'required',
+    Params = Request['params'],
+    // oxlint-disable-next-line typescript/no-explicit-any -- Express' own default.
+    ResBody = any,
+    // oxlint-disable-next-line typescript/no-explicit-any -- Express' own default.
+    ReqBody = any,
+    Query = Request['query'],
+    // oxlint-disable-next-line typescript/no-explicit-any -- Express' own default.
+    Locals extends Record<string, any> = Record<string, any>,
+  >(
+    definition: DefinitionOf<Request, E, K>,
+    handler: (
+      request: Request<Params, ResBody, ReqBody, Query, Locals>,
+      response: Response<ResBody, Locals>,
+      context: HandlerContext<Tx, E, K>,
+    ) => unknown,
+  ): RequestHandler<Params, ResBody, ReqBody, Query, Locals> & Defined<Request> => {
     const route = createRoute(options, definition)
 
-    async function goOn(request: R, response: ServerResponse, next: Next): Promise<void> {
-      try {
-        await protect(request, response, next)
-      } catch (error) {
-        next(error)
-      }
-    }
-
-    async function protect(request: R, response: ServerResponse, next: Next): Promise<void> {
+    async function protect(
+      request: Request<Params, ResBody, ReqBody, Query, Locals>,
+      response: Response<ResBody, Locals>,
+    ): Promise<void> {
       // A mounted router has cut its own prefix from `url`; the resource is the whole path.
       const incoming = incomingOf(request, () => bodyOf(request, maxBodyBytes), request.originalUrl)
-      const begun = await route.begin(incoming, request, hangUpSignal(response))
+      const begun = await route.begin(incoming, request as unknown as Request, hangUpSignal(response))
       switch (begun.kind) {
         case 'unprotected':
-          return next()
+          await handler(request, response, null as HandlerContext<Tx, E, K>)
+          return
         case 'answer':
           return sendAnswer(response, begun.answer)
         case 'run': {
-          request.onceonly = begun.context as RouteContext<unknown>
           const { maxAnswerBytes: maxBytes, buffered } = route
-          taps.set(request, tapResponse(response, { maxBytes, buffered, running: begun }))
+          const tap = tapResponse(response, { maxBytes, buffered, running: begun })
           answerEarly(response, begun.early)
-          begun.inside(next)
+          try {
+            await begun.inside(() => handler(request, response, contextOf<Tx, E>(begun)))
+          } catch (error) {
+            // What was thrown says more than the response that an error handler makes of it.
+            tap.threw(error)
+            throw isVerdict(error) ? error.error : error
+          }
         }
       }
     }
-    return Object.assign((request: R, response: ServerResponse, next: Next) => void goOn(request, response, next), {
-      definition,
-    })
+
+    async function run(
+      request: Request<Params, ResBody, ReqBody, Query, Locals>,
+      response: Response<ResBody, Locals>,
+      next: NextFunction,
+    ): Promise<void> {
+      try {
+        await protect(request, response)
+      } catch (error) {
+        // Express takes nothing for success.
+        next(error ?? new Error('The handler rejected with nothing.'))
+      }
+    }
+    const middleware: RequestHandler<Params, ResBody, ReqBody, Query, Locals> = (request, response, next) =>
+      void run(request, response, next)
+    return Object.assign(middleware, { definition })
   }
 }
 
-/**
- * Error middleware, after the handlers and before your own: the thrown error says more than the response made of it. Without
- * it a 5xx is all that is known of a handler that threw.
- */
-export const noteErrors: ErrorMiddleware<object> = (error, request, _response, next) => {
-  taps.get(request)?.threw(error)
-  // A verdict is our own wrapper: error handlers need the error itself.
-  next(isVerdict(error) ? error.error : error)
-}
-
-/** The raw bytes: kept by a parser, still unread, or, at worst, what a parser made of them. */
-async function bodyOf(request: ExpressRequest, maxBytes: number): Promise<IncomingBody> {
-  // Express' own parsers decompress a body before handlers see it.
-  const inflated = !readByUs.has(request)
+/** The raw bytes: kept by a parser, or still unread; otherwise what a parser made of them. */
+async function bodyOf(request: ReadRequest, maxBytes: number): Promise<IncomingBody> {
+  const inflated = !readHere.has(request)
   if (request.rawBody !== undefined) return { bytes: request.rawBody, inflated }
   if (request.body instanceof Uint8Array) return { bytes: request.body, inflated }
   if (typeof request.body === 'string') return { bytes: Buffer.from(request.body), inflated }
-  if (request.body !== undefined) return { parsed: request.body }
+  if (request.body !== undefined && !isUnparsed(request)) return { parsed: request.body }
+  if (request.readableDidRead && bodyOnWire(request)) {
+    const { method = 'GET', originalUrl: target } = request
+    throw bodyConsumed(
+      { method, target },
+      'use express.json({ verify: keepRawBody }) in place of the parser that read it',
+    )
+  }
   const bytes = request.readableEnded ? Buffer.alloc(0) : await readBody(request, maxBytes)
-  readByUs.add(request)
+  readHere.add(request)
   request.rawBody = bytes
-  // Parsers that come later find the stream at its end, and leave alone what stands here.
-  request.body = parsedBy(request.headers['content-type'] ?? '', bytes)
+  // Parsers that come later find the stream at its end, and keep what stands here.
+  request.body = parsedJson(request, bytes)
   return { bytes }
 }
 
-function parsedBy(type: string, bytes: Uint8Array): unknown {
-  if (bytes.length === 0) return undefined
-  if (!/^[^;]*[/+]json\s*(;|$)/i.test(type)) return bytes
-  try {
-    return JSON.parse(Buffer.from(bytes).toString()) as unknown
-  } catch {
-    // It is refused as soon as it is looked at for its fingerprint.
-    return undefined
-  }
+/** Express 4's parsers set `{}` where they read nothing. */
+function isUnparsed({ body, readableDidRead }: ReadRequest): boolean {
+  return !readableDidRead && typeof body === 'object' && body !== null && Object.keys(body).length === 0
 }
 
 /** `GET /operations/{id}` as a handler of Express. */
-export function operationStatus<Tx, R extends ExpressRequest>(options: StatusOptions<R, Tx>): Middleware<R> {
+export function operationStatus<Tx>(options: StatusOptions<Request, Tx>): RequestHandler {
   const status = createStatus(options)
-  async function answer(request: R, response: ServerResponse, next: Next): Promise<void> {
+  async function answer(request: Request, response: ServerResponse, next: NextFunction): Promise<void> {
+    const { originalUrl } = request
     try {
-      sendAnswer(
-        response,
-        await status.answer(request.originalUrl, request, incomingOf(request, noBody, request.originalUrl)),
-      )
+      sendAnswer(response, await status.answer(originalUrl, request, incomingOf(request, noBody, originalUrl)))
     } catch (error) {
       next(error)
     }

@@ -1,119 +1,169 @@
 import { isUtf8 } from 'node:buffer'
-import type { ServerResponse } from 'node:http'
-import type { Http2ServerResponse } from 'node:http2'
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import type { NodeRequest } from '../protocol/capture-node.ts'
-import { hangUpSignal, incomingOf } from '../protocol/capture-node.ts'
-import { nodeChunks, webChunks } from '../protocol/chunks.ts'
-import { collected } from '../protocol/collector.ts'
+import type {
+  ContextConfigDefault,
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyPluginCallback,
+  FastifyReply,
+  FastifyRequest,
+  FastifySchema,
+  FastifyTypeProvider,
+  FastifyTypeProviderDefault,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerBase,
+  RawServerDefault,
+  RouteGenericInterface,
+  RouteHandlerMethod,
+  RouteOptions,
+} from 'fastify'
+import { OnceError } from '../../ledger/core/errors.ts'
+import { isVerdict } from '../../ledger/core/verdict.ts'
+import { bodyOnWire, hangUpSignal, incomingOf } from '../protocol/capture-node.ts'
+import { capturePayload } from '../protocol/capture-payload.ts'
+import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
+import { contextOf } from '../protocol/context.ts'
 import { backgroundOver } from '../protocol/early.ts'
 import { answerEarly } from '../protocol/early-node.ts'
-import type { Answer, Captured, HeaderList, IncomingBody } from '../protocol/exchange.ts'
+import type { Answer, HeaderList, IncomingBody } from '../protocol/exchange.ts'
 import { hasNoBody, headerOf, headersByName, noBody } from '../protocol/exchange.ts'
-import { createPassage } from '../protocol/passage.ts'
+import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
-import type { RouteDefinition } from '../protocol/route.ts'
-import type { RouteContext, Running } from '../protocol/running.ts'
+import { checkOptions } from '../protocol/protect-options.ts'
+import type { Defined } from '../protocol/route.ts'
+import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import { headersOf, tapResponse } from '../protocol/tap-node.ts'
 
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
-/** As much of Fastify 5 as we use: the borrowed framework is never imported. */
-export interface FastifyRequestLike {
-  readonly raw: NodeRequest
-  readonly body?: unknown
-  /** Set while the request is protected. */
-  onceonly?: RouteContext<unknown> | null
-}
-
-export interface FastifyReplyLike {
-  readonly raw: ServerResponse | Http2ServerResponse
-  readonly statusCode: number
-  code(status: number): unknown
-  header(name: string, value: string | string[]): unknown
-  removeHeader(name: string): unknown
-  getHeaders(): Record<string, number | string | string[] | undefined>
-  send(payload?: unknown): unknown
-  hijack(): unknown
-}
-
-interface FastifyLike {
-  addContentTypeParser(
-    type: string,
-    options: { parseAs: 'buffer' },
-    parser: (request: never, body: Buffer, done: Parsed) => void,
-  ): unknown
-  getDefaultJsonParser(proto: 'error', constructor: 'error'): (request: never, body: string, done: Parsed) => void
-  decorateRequest(name: string, value: null): unknown
-  hasRequestDecorator(name: string): boolean
-  addHook(name: 'onClose', hook: () => Promise<void>): unknown
-}
-
 type Parsed = (error: Error | null, body?: unknown) => void
-type Done = (error?: Error) => void
 type Sent = (error: Error | null, payload?: unknown) => void
 
+/** Requests and replies of any server and route, which differ in their types only. */
+// oxlint-disable-next-line typescript/no-explicit-any -- every server, provider and logger has types of its own.
+type AnyReply = FastifyReply<any, any, any, any, any, any, any>
+// oxlint-disable-next-line typescript/no-explicit-any -- as for the reply.
+type AnyRequest = FastifyRequest<any, any, any, any, any, any, any>
+
 /**
- * Data of a request stands on it, under symbols of our own: a weak table of requests costs every garbage collection, and two
- * microseconds per request.
+ * What is known of a request stands on it, under symbols: a table that holds requests weakly costs every garbage
+ * collection, and two microseconds per request.
  */
 const rawBody = Symbol('onceonly.rawBody')
 const exchange = Symbol('onceonly.exchange')
+const begunMark = Symbol('onceonly.begun')
 
 interface Marks<Tx> {
   [rawBody]?: Uint8Array
   [exchange]?: Exchange<Tx> | Answered | null
+  [begunMark]?: true
 }
 
 function marksOf<Tx>(request: object): Marks<Tx> {
   return request
 }
 
+/** Whether a protected handler has begun for this request; for access logs and error handlers. */
+export function hasBegun(request: object): boolean {
+  return marksOf(request)[begunMark] === true
+}
+
+/** On a protected handler: what the plugin adds to the route that uses it. */
+const hooksMark = Symbol('onceonly.hooks')
+
+interface Hooks {
+  readonly ledger: object
+  added: boolean
+  onError(request: AnyRequest, reply: AnyReply, error: unknown): Promise<void>
+  onSend(request: AnyRequest, reply: AnyReply, payload: unknown, done: Sent): Promise<unknown> | undefined
+}
+
+/**
+ * `await app.register(onceonly)` before the routes: keeps the raw bytes of bodies for their fingerprints, and records
+ * what protected handlers send.
+ */
+export const onceonly: FastifyPluginCallback = Object.assign(
+  (app: FastifyInstance, _options: unknown, done: (error?: Error) => void) => {
+    keepRawBodies(app)
+    const ledgers = new Set<object>()
+    app.addHook('onRoute', (route) => {
+      const hooks = (route.handler as { [hooksMark]?: Hooks })[hooksMark]
+      if (hooks === undefined) return
+      hooks.added = true
+      ledgers.add(hooks.ledger)
+      addHooks(route, hooks)
+    })
+    app.addHook('onClose', async () => void (await Promise.all([...ledgers].map(backgroundOver))))
+    done()
+  },
+  // Not only for the routes of this plugin, but for all of the application.
+  { [Symbol.for('skip-override')]: true, [Symbol.for('fastify.display-name')]: 'onceonly' },
+)
+
+/** First, so that what is recorded is what the handler sent, and not what compression made of it. */
+function addHooks(route: RouteOptions, { onSend, onError }: Hooks): void {
+  const hooks = { onSend: [onSend, ...listed(route.onSend)], onError: [onError, ...listed(route.onError)] }
+  Object.assign(route, hooks)
+}
+
+function listed<T>(hooks: T | T[] | undefined): T[] {
+  return hooks === undefined ? [] : ([hooks].flat() as T[])
+}
+
 /**
  * Keeps the raw bytes of JSON and text beside what is parsed of them. An own buffer parser costs little; reading through
- * `preParsing` halves the throughput. Parsers of yours stay: a buffer or a string of theirs is as good.
+ * `preParsing` halves the throughput. Parsers of the application stay: a buffer or a string of theirs is as good.
  */
-function keepRawBodies(app: FastifyLike): void {
-  if (app.hasRequestDecorator('onceonly')) return
-  app.decorateRequest('onceonly', null)
+function keepRawBodies(app: FastifyInstance): void {
   const json = app.getDefaultJsonParser('error', 'error')
   addParser(app, 'application/json', (request, body, done) => {
-    // Read as text, what is not UTF-8 would become other text without a word, and different bodies the same.
-    if (isUtf8(body)) json(request, body.toString(), done)
+    // Read as text, bytes that are not UTF-8 would become other text, and different bodies the same.
+    if (isUtf8(body)) void json(request, body.toString(), done)
     else done(Object.assign(new Error('The body is not UTF-8'), { statusCode: 400 }))
   })
   addParser(app, 'text/plain', (_request, body, done) => done(null, body.toString()))
 }
 
-function addParser(app: FastifyLike, type: string, parse: (request: never, body: Buffer, done: Parsed) => void): void {
+function addParser(
+  app: FastifyInstance,
+  type: string,
+  parse: (request: FastifyRequest, body: Buffer, done: Parsed) => void,
+): void {
   try {
-    app.addContentTypeParser(type, { parseAs: 'buffer' }, (request, body, done) => {
+    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (request, body, done) => {
       marksOf(request)[rawBody] = body
       parse(request, body, done)
     })
   } catch (error) {
-    // Fastify's own parsers may be replaced without a word; this one is the application's.
+    // Fastify's own parsers may be replaced; this one is the application's.
     if ((error as { code?: unknown }).code !== 'FST_ERR_CTP_ALREADY_PRESENT') throw error
   }
 }
 
-function bodyOf(request: FastifyRequestLike): IncomingBody {
-  const { body } = request
+function bodyOf(request: AnyRequest): IncomingBody {
+  const body = request.body as unknown
   const raw = marksOf(request)[rawBody]
   if (raw !== undefined) return { bytes: raw }
   if (body instanceof Uint8Array) return { bytes: body }
   if (typeof body === 'string') return { bytes: Buffer.from(body) }
-  return body === undefined || body === null ? { bytes: new Uint8Array() } : { parsed: body }
+  if (body !== undefined && body !== null) return { parsed: body }
+  if (bodyOnWire(request.raw)) {
+    const { method, url: target } = request
+    throw bodyConsumed({ method, target }, "return the body from your content type parser, with parseAs: 'buffer'")
+  }
+  return noBody()
 }
 
-/** What is known of a protected request between its hooks. */
+/** What is known of a protected request between its handler and its hooks. */
 interface Exchange<Tx> {
   readonly kind: 'running'
   readonly running: Running<Tx>
-  /** Headers that were there before the handler: they stay when its answer is replaced. */
+  /** Headers that were there before the handler: they stay when its response is replaced. */
   readonly before: ReadonlySet<string>
   thrown?: unknown
 }
@@ -128,86 +178,151 @@ interface Answered {
 const NO_HEADERS: ReadonlySet<string> = new Set()
 
 /**
- * Hooks for one route: `app.post('/payments', protect({ effect: 'external' }), handler)`; `request.onceonly` is the
- * context of the effect.
+ * Protects handlers of Fastify 5. The plugin of this entry has to be registered before the routes.
+ *
+ * @example
+ * await app.register(onceonly)
+ * const protect = createProtect({ ledger, who: (request) => ({ tenant: request.user.orgId, caller: request.user.id }) })
+ * app.post('/orders', protect({ name: 'order.place', effect: 'transaction' }, async (request, reply, { tx }) => { … }))
  */
-export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, options: HttpOptions<R, Tx>) {
-  keepRawBodies(app)
-  app.addHook('onClose', () => backgroundOver(options.ledger))
+export function createProtect<Tx>(options: HttpOptions<FastifyRequest, Tx>) {
+  checkOptions(options)
 
-  return (definition: RouteDefinition<R>) => {
+  return <
+    E extends EffectKind,
+    K extends KeyRule = 'required',
+    Server extends RawServerBase = RawServerDefault,
+    Req extends RawRequestDefaultExpression<Server> = RawRequestDefaultExpression<Server>,
+    Res extends RawReplyDefaultExpression<Server> = RawReplyDefaultExpression<Server>,
+    Generic extends RouteGenericInterface = RouteGenericInterface,
+    Config = ContextConfigDefault,
+    Schema extends FastifySchema = FastifySchema,
+    Provider extends FastifyTypeProvider = FastifyTypeProviderDefault,
+    Logger extends FastifyBaseLogger = FastifyBaseLogger,
+  >(
+    definition: DefinitionOf<FastifyRequest, E, K>,
+    handler: (
+      request: FastifyRequest<Generic, Server, Req, Schema, Provider, Config, Logger>,
+      reply: FastifyReply<Generic, Server, Req, Res, Config, Schema, Provider>,
+      context: HandlerContext<Tx, E, K>,
+    ) => ReturnType<RouteHandlerMethod<Server, Req, Res, Generic, Config, Schema, Provider, Logger>>,
+  ): RouteHandlerMethod<Server, Req, Res, Generic, Config, Schema, Provider, Logger> & Defined<FastifyRequest> => {
     const route = createRoute(options, definition)
-
-    function run(request: R, reply: FastifyReplyLike, running: Running<Tx>): void {
-      request.onceonly = running.context as RouteContext<unknown>
-      // Only a transaction's answer is ever replaced.
-      const before = route.buffered ? new Set(Object.keys(reply.getHeaders())) : NO_HEADERS
-      marksOf<Tx>(request)[exchange] = { kind: 'running', running, before }
-      tapWhenHijacked(request, reply, running)
-      if (running.early !== null) answerEarly(reply.raw, running.early, reply.getHeaders())
+    const protect = createHandler(route, handler as Handler<Tx>)
+    const hooks = createHooks(route, options.ledger)
+    const run = async (request: AnyRequest, reply: AnyReply) => {
+      if (!hooks.added) throw notRegistered()
+      return protect(request, reply)
     }
+    return Object.assign(run, { definition, [hooksMark]: hooks }) as never
+  }
+}
 
-    function answer(request: R, reply: FastifyReplyLike, given: Answer): void {
-      const sent = put(reply, given)
-      const untyped = headerOf(given.headers, 'content-type') === null
-      marksOf<Tx>(request)[exchange] = { kind: 'answered', untyped, sent }
-      reply.send(sent)
-    }
+function notRegistered(): OnceError {
+  const message =
+    'The plugin of onceonly/fastify is not registered: call `await app.register(onceonly)` before the routes.'
+  return new OnceError('bad_option', message)
+}
 
-    /**
-     * After authentication and validation, before the handler, which runs when `done` is called, in the same context.
-     */
-    function preHandler(request: R, reply: FastifyReplyLike, done: Done): void {
-      void goOn(request, reply, done)
-    }
+type Handler<Tx> = (
+  request: AnyRequest,
+  reply: AnyReply,
+  context: HandlerContext<Tx, EffectKind, 'optional'>,
+) => unknown
 
-    async function goOn(request: R, reply: FastifyReplyLike, done: Done): Promise<void> {
-      try {
-        const incoming = incomingOf(request.raw, () => bodyOf(request))
-        const begun = await route.begin(incoming, request, hangUpSignal(reply.raw))
-        if (begun.kind === 'unprotected') return done()
-        if (begun.kind === 'answer') return answer(request, reply, begun.answer)
-        run(request, reply, begun)
-        begun.inside(done)
-      } catch (error) {
-        done(error as Error)
+/** After authentication and validation: the claim, and then the handler in the context of its transaction. */
+function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx>) {
+  return async (request: AnyRequest, reply: AnyReply): Promise<unknown> => {
+    const incoming = incomingOf(request.raw, () => bodyOf(request))
+    const begun = await route.begin(incoming, request, hangUpSignal(reply.raw))
+    switch (begun.kind) {
+      case 'unprotected':
+        return ended(reply, handler(request, reply, null))
+      case 'answer':
+        return answer(request, reply, begun.answer)
+      case 'run': {
+        const known = begin(route, request, reply, begun)
+        try {
+          return await begun.inside(() => ended(reply, handler(request, reply, contextOf<Tx, EffectKind>(begun))))
+        } catch (error) {
+          known.thrown = error
+          // Error handlers of the application want the error itself.
+          throw isVerdict(error) ? error.error : error
+        }
       }
     }
+  }
+}
 
-    /** A hijacked reply is written to Node's response directly, past every hook. */
-    function tapWhenHijacked(request: R, reply: FastifyReplyLike, running: Running<Tx>): void {
-      const hijack = reply.hijack.bind(reply)
-      reply.hijack = () => {
-        marksOf<Tx>(request)[exchange] = null
-        // The compatible half of HTTP/2 has the same members.
-        tapResponse(reply.raw as ServerResponse, { maxBytes: route.maxAnswerBytes, buffered: route.buffered, running })
-        return hijack()
-      }
-    }
+/** A handler that returns nothing has called `reply.send`, or will: the reply is over when it has been sent. */
+function ended(reply: AnyReply, result: unknown): unknown {
+  return result === undefined ? reply : result
+}
 
-    /** The thrown error says more than the response that Fastify makes of it. */
-    async function onError(request: R, _reply: FastifyReplyLike, error: unknown): Promise<void> {
+function begin<Tx>(
+  route: Route<FastifyRequest, Tx>,
+  request: AnyRequest,
+  reply: AnyReply,
+  running: Running<Tx>,
+): Exchange<Tx> {
+  const marks = marksOf<Tx>(request)
+  // Only the response of a transaction is ever replaced.
+  const before = route.buffered ? new Set(Object.keys(reply.getHeaders())) : NO_HEADERS
+  const known: Exchange<Tx> = { kind: 'running', running, before }
+  marks[exchange] = known
+  marks[begunMark] = true
+  tapWhenHijacked(route, marks, reply, running)
+  if (running.early !== null) answerEarly(reply.raw, running.early, reply.getHeaders() as OutgoingHttpHeaders)
+  return known
+}
+
+/** A hijacked reply is written to Node's response directly, past every hook. */
+function tapWhenHijacked<Tx>(
+  { maxAnswerBytes: maxBytes, buffered }: Route<FastifyRequest, Tx>,
+  marks: Marks<Tx>,
+  reply: AnyReply,
+  running: Running<Tx>,
+): void {
+  const hijack = reply.hijack.bind(reply)
+  reply.hijack = () => {
+    marks[exchange] = null
+    // The compatible half of HTTP/2 has the same members.
+    tapResponse(reply.raw as ServerResponse, { maxBytes, buffered, running })
+    return hijack()
+  }
+}
+
+function answer(request: AnyRequest, reply: AnyReply, given: Answer): AnyReply {
+  const sent = put(reply, given)
+  const untyped = headerOf(given.headers, 'content-type') === null
+  marksOf(request)[exchange] = { kind: 'answered', untyped, sent }
+  return reply.send(sent)
+}
+
+function createHooks<Tx>(route: Route<FastifyRequest, Tx>, ledger: object): Hooks {
+  return {
+    ledger,
+    added: false,
+    /** What was thrown says more than the response that Fastify makes of it. */
+    async onError(request, _reply, error) {
       const known = marksOf<Tx>(request)[exchange]
-      if (known?.kind === 'running') known.thrown = error
-    }
-
-    /** A promise only for what is recorded first: every other answer leaves at once. */
-    function onSend(request: R, reply: FastifyReplyLike, payload: unknown, done: Sent): Promise<unknown> | undefined {
+      if (known?.kind === 'running') known.thrown ??= error
+    },
+    /** A promise only for what is recorded first: every other response leaves at once. */
+    onSend(request, reply, payload, done) {
       const marks = marksOf<Tx>(request)
       const known = marks[exchange] ?? null
       marks[exchange] = null
       if (known?.kind === 'running') return captured(route, known, reply, payload)
-      // Fastify names a type for any buffer; an answer that had none is replayed without one.
+      // Fastify names a type for any buffer; a response that had none is replayed without one.
       if (known?.untyped) reply.removeHeader('content-type')
       done(null, known !== null && payload === known.sent ? inOnePiece(known.sent) : payload)
       return undefined
-    }
-
-    return { definition, preHandler, onError, onSend }
+    },
   }
 }
 
-function put(reply: FastifyReplyLike, { status, headers, body }: Answer): Buffer | undefined {
+function put(reply: AnyReply, { status, headers, body }: Answer): Buffer | undefined {
   reply.code(status)
   for (const [name, value] of headersByName(headers)) reply.header(name, typeof value === 'string' ? value : [...value])
   return hasNoBody(status) ? undefined : Buffer.from(body.buffer, body.byteOffset, body.length)
@@ -221,67 +336,34 @@ function inOnePiece(body: Buffer | undefined): Buffer | string | undefined {
   return body !== undefined && body.length <= ONE_PIECE_BYTES && isUtf8(body) ? body.toString() : body
 }
 
-/** Records what is about to be sent, and gives what is to be sent instead of it. */
+/** Records what is about to be sent, and returns what is sent in its place. */
 async function captured<Tx>(
-  route: Route<never, Tx>,
+  { maxAnswerBytes: maxBytes, buffered }: Route<FastifyRequest, Tx>,
   { running, before, thrown }: Exchange<Tx>,
-  reply: FastifyReplyLike,
+  reply: AnyReply,
   payload: unknown,
 ): Promise<unknown> {
-  const maxBytes = route.maxAnswerBytes
+  const { method } = reply.request
   const head = headOf(reply, payload)
-  const finish = async (body: Captured['body']) => {
-    const instead = await running.finish({ ...head, body }, thrown)
-    if (instead === null) return null
-    for (const name of Object.keys(reply.getHeaders())) if (!before.has(name)) reply.removeHeader(name)
-    return put(reply, instead) ?? ''
+  const sent = await capturePayload(payload, { ...head, method, maxBytes, buffered, running, thrown })
+  switch (sent.kind) {
+    case 'same':
+      return payload
+    case 'body':
+      return withBody(payload, sent.body)
+    case 'instead':
+      for (const name of Object.keys(reply.getHeaders())) if (!before.has(name)) reply.removeHeader(name)
+      return put(reply, sent.answer) ?? ''
   }
-  const stream = streamOf(payload)
-  if (stream === null) {
-    const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload instanceof Uint8Array ? payload : null
-    if (reply.raw.req.method !== 'HEAD')
-      return (await finish(collected(bytes ?? new Uint8Array(), maxBytes))) ?? payload
-    // Fastify declares the length of what a HEAD leaves out, but only after this hook.
-    const length = bytes === null || headerOf(head.headers, 'content-length') !== null ? [] : [lengthOf(bytes)]
-    await running.finish({ ...head, headers: [...head.headers, ...length], body: new Uint8Array() }, thrown)
-    return payload
-  }
-  if (route.buffered) {
-    const bytes = await wholeOf(stream, running)
-    return (await finish(collected(bytes, maxBytes))) ?? withBody(payload, bytes)
-  }
-  const passage = createPassage(stream, { ...head, maxBytes, running, thrown })
-  const readable = new Readable({
-    read() {
-      passage.read().then(
-        (chunk) => readable.push(chunk),
-        (error: unknown) => readable.destroy(error as Error),
-      )
-    },
-    destroy(error, done) {
-      passage.leave()
-      done(error)
-    },
-  })
-  return withBody(payload, readable)
 }
 
-const lengthOf = (bytes: Uint8Array) => ['content-length', String(bytes.length)] as const
-
 /** A web response carries its own status and headers; Fastify looks at them only after this hook. */
-function headOf(reply: FastifyReplyLike, payload: unknown): { readonly status: number; readonly headers: HeaderList } {
-  const headers = headersOf(reply)
+function headOf(reply: AnyReply, payload: unknown): { readonly status: number; readonly headers: HeaderList } {
+  const headers = headersOf(reply as { getHeaders(): OutgoingHttpHeaders })
   if (!(payload instanceof Response)) return { status: reply.statusCode, headers }
   const own = [...payload.headers].map(([name, value]) => [name.toLowerCase(), value] as const)
   const names = new Set(own.map(([name]) => name))
   return { status: payload.status, headers: [...headers.filter(([name]) => !names.has(name)), ...own] }
-}
-
-function streamOf(payload: unknown): AsyncIterator<Uint8Array> | null {
-  const body = payload instanceof Response ? payload.body : payload
-  if (body instanceof ReadableStream) return webChunks(body)
-  const { pipe } = (body ?? {}) as { pipe?: unknown }
-  return typeof pipe === 'function' ? nodeChunks(body as Readable) : null
 }
 
 function withBody(payload: unknown, body: Uint8Array | Readable): unknown {
@@ -293,24 +375,10 @@ function withBody(payload: unknown, body: Uint8Array | Readable): unknown {
   })
 }
 
-async function wholeOf(stream: AsyncIterator<Uint8Array>, running: Running<unknown>): Promise<Buffer> {
-  const chunks: Uint8Array[] = []
-  try {
-    for (;;) {
-      const { done, value } = await stream.next()
-      if (done === true) return Buffer.concat(chunks)
-      chunks.push(Uint8Array.prototype.slice.call(value))
-    }
-  } catch (error) {
-    await running.fail(error)
-    throw error
-  }
-}
-
 /** `GET /operations/{id}` as a handler of Fastify. */
-export function operationStatus<Tx, R extends FastifyRequestLike>(options: StatusOptions<R, Tx>) {
+export function operationStatus<Tx>(options: StatusOptions<FastifyRequest, Tx>) {
   const status = createStatus(options)
-  return async (request: R, reply: FastifyReplyLike): Promise<unknown> => {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const answer = await status.answer(request.raw.url ?? '/', request, incomingOf(request.raw, noBody))
     return reply.send(put(reply, answer))
   }

@@ -6,79 +6,96 @@ import {
   readBody,
   responseOf,
 } from '../protocol/capture-web.ts'
+import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
+import { contextOf } from '../protocol/context.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
+import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
-import type { RouteDefinition } from '../protocol/route.ts'
-import type { RouteContext, Running } from '../protocol/running.ts'
+import { checkOptions } from '../protocol/protect-options.ts'
+import type { Defined } from '../protocol/route.ts'
+import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
-export type FetchHandler<Tx> = (
-  request: Request,
-  /** Null where the request carries no key and needs none. */
-  context: RouteContext<Tx> | null,
-) => Response | Promise<Response>
-
 export interface FetchOptions<Tx> extends HttpOptions<Request, Tx> {
+  /** The largest body that is read, in bytes. @default 1 MiB */
   readonly maxBodyBytes?: number
 }
 
-/** Protects anything of the shape `(Request) => Response`. */
-export function idempotent<Tx>(options: FetchOptions<Tx>) {
-  const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
+/** What a server passes beside the request: `{ params }` in Next.js, the connection in Deno. */
+export interface FetchExtra {
+  readonly params?: unknown
+}
 
-  return (definition: RouteDefinition<Request>, handler: FetchHandler<Tx>) => {
+/** The second argument may be left out where its type allows an empty object, which the handler gets then. */
+export type ProtectedFetch<R, A> = (Record<never, never> extends A ? (request: R) => Promise<Response> : unknown) &
+  ((request: R, extra: A) => Promise<Response>) &
+  Defined<Request>
+
+/**
+ * Protects functions of the shape `(request, extra) => Response`: routes of Next.js, Bun and Deno, and workers.
+ *
+ * @example
+ * const protect = createProtect({ ledger, who })
+ * export const POST = protect({ name: 'order.place', effect: 'transaction' }, async (request, { params }, { tx }) => { … })
+ */
+export function createProtect<Tx>(options: FetchOptions<Tx>) {
+  checkOptions(options, ['maxBodyBytes'])
+  const { maxBodyBytes = MAX_BODY_BYTES } = options
+
+  return <E extends EffectKind, K extends KeyRule = 'required', R extends Request = Request, A = FetchExtra>(
+    definition: DefinitionOf<Request, E, K>,
+    handler: (request: R, extra: A, context: HandlerContext<Tx, E, K>) => Response | Promise<Response>,
+  ): ProtectedFetch<R, A> => {
     const route = createRoute(options, definition)
-    async function protect(request: Request): Promise<Response> {
+    async function protect(request: R, extra: A = {} as A): Promise<Response> {
       // The body is read for the fingerprint; the handler gets a request that can be read again.
       let again = request
       const incoming = incomingOf(request, async () => {
+        if (request.bodyUsed) throw bodyConsumed(incoming, 'read it in the handler, or read a request.clone() before')
         const bytes = await readBody(request, maxBodyBytes)
-        again = readableAgain(request, bytes)
+        again = readableAgain(request, bytes) as R
         return { bytes }
       })
       const begun = await route.begin(incoming, request, request.signal)
       switch (begun.kind) {
         case 'unprotected':
-          return handler(again, null)
+          return handler(again, extra, null as HandlerContext<Tx, E, K>)
         case 'answer':
           return responseOf(begun.answer)
-        case 'run':
-          return answeredInTime(
-            begun,
-            request.signal,
-            (signal) => answered(route, begun, again, signal, handler),
-            route.fault,
-          )
+        case 'run': {
+          const run = () => handler(again, extra, contextOf<Tx, E>(begun))
+          const { method, signal } = request
+          return answeredInTime(begun, signal, (client) => answered(route, begun, method, client, run), route.fault)
+        }
       }
     }
-    return Object.assign(protect, { definition })
+    return Object.assign(protect, { definition }) as ProtectedFetch<R, A>
   }
 }
 
 async function answered<Tx>(
   route: Route<Request, Tx>,
   running: Running<Tx>,
-  request: Request,
+  method: string,
   signal: AbortSignal,
-  handler: FetchHandler<Tx>,
+  handler: () => Response | Promise<Response>,
 ): Promise<Response> {
-  const { method } = request
   const capture = { method, signal, maxBytes: route.maxAnswerBytes, buffered: route.buffered, running }
   let response: Response
   try {
-    response = checked(await running.inside(() => handler(request, running.context)))
+    response = checked(await running.inside(handler))
   } catch (thrown) {
-    // Whatever serves us would answer in its own words, which no retry could be given again.
+    // A server that answered for it would use words that no retry could be given again.
     return captureResponse(responseOf(route.fault(thrown)), { ...capture, thrown })
   }
   return captureResponse(response, capture)
 }
 
-/** By shape: there are more classes of that name than the global one. A handler that forgot its answer has failed. */
+/** By shape: there are more classes of that name than the global one. A handler that forgot its response has failed. */
 function checked(given: Response | undefined): Response {
   if (typeof given?.status === 'number' && given.headers !== undefined) return given
   throw new TypeError('The handler returned no Response.')

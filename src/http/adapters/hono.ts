@@ -1,97 +1,178 @@
+import type { Context, Env, Input, MiddlewareHandler } from 'hono'
 import { isVerdict } from '../../ledger/core/verdict.ts'
 import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../protocol/capture-web.ts'
+import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
+import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
-import type { HttpOptions } from '../protocol/protect.ts'
+import { bodyConsumed } from '../protocol/options.ts'
+import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
-import type { RouteDefinition } from '../protocol/route.ts'
-import type { RouteContext, Running } from '../protocol/running.ts'
+import { checkOptions } from '../protocol/protect-options.ts'
+import type { Defined, RouteDefinition } from '../protocol/route.ts'
+import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
-/** As much of Hono's context as we use: the borrowed framework is never imported. */
-export interface HonoContext {
-  readonly req: { raw: Request; arrayBuffer(): Promise<ArrayBuffer> }
-  res: Response
-  /** What the server behind Hono gives along; on Node its response is among it. */
-  readonly env?: unknown
-  readonly error: Error | undefined
-  set(key: 'onceonly', value: unknown): void
-}
-
-export interface HonoOptions<C, Tx> extends HttpOptions<C, Tx> {
+export interface HonoOptions<Tx, V extends Env> extends HttpOptions<Context<V>, Tx> {
+  /** The largest body that is read, in bytes. @default 1 MiB */
   readonly maxBodyBytes?: number
 }
 
-type Next = () => Promise<void>
+// oxlint-disable-next-line typescript/no-explicit-any -- Hono's own word for any path.
+type AnyPath = any
+// oxlint-disable-next-line typescript/no-explicit-any -- validators come with environments of their own.
+type Validator<I extends Input> = MiddlewareHandler<any, AnyPath, I, any>
 
 /**
- * Middleware for Hono: `app.post('/payments', protect({ effect: 'external' }), handler)`; `c.get('onceonly')` is the
- * context of the effect.
+ * The definition, validators of Hono, and the handler. Validators stand here and not before `protect`, because only so
+ * TypeScript gives their types to the handler; they run before anything is claimed.
  */
-export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx>) {
-  const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
-
-  return (definition: RouteDefinition<C>) => {
-    const route = createRoute(options, definition)
-
-    async function answered(context: C, running: Running<Tx>, next: Next): Promise<undefined> {
-      context.set('onceonly', running.context satisfies RouteContext<Tx>)
-      // A middleware cannot answer and continue with the same context: only the response of Node's server can.
-      answerEarly((context.env as { readonly outgoing?: unknown } | undefined)?.outgoing, running.early)
-      let thrown: unknown
-      try {
-        await running.inside(next)
-        thrown = context.error
-      } catch (error) {
-        // Hono answers for errors. Anything else that is thrown leaves it without an answer; a verdict is our own word.
-        if (!isVerdict(error)) {
-          await running.fail(error)
-          throw error
-        }
-        thrown = error
-        context.res = responseOf(route.fault(error.error))
-      }
-      const { method, signal } = context.req.raw
-      const { maxAnswerBytes: maxBytes, buffered } = route
-      const answer = await captureResponse(context.res, { method, signal, maxBytes, buffered, running, thrown })
-      // Hono would carry headers over from the answer that is replaced.
-      context.res = undefined as never
-      context.res = answer
-    }
-
-    async function protect(context: C, next: Next): Promise<Response | undefined> {
-      const incoming = incomingOf(context.req.raw, async () => ({ bytes: await bytesOf(context, maxBodyBytes) }))
-      const begun = await route.begin(incoming, context, context.req.raw.signal)
-      switch (begun.kind) {
-        case 'unprotected':
-          await next()
-          return undefined
-        case 'answer':
-          return responseOf(begun.answer)
-        case 'run':
-          return answered(context, begun, next)
-      }
-    }
-    return Object.assign(protect, { definition })
-  }
+export interface Protect<Tx, V extends Env> {
+  <E extends EffectKind, R, K extends KeyRule = 'required', P extends string = AnyPath, I extends Input = NoInput>(
+    definition: DefinitionOf<Context<V>, E, K>,
+    handler: (c: Context<V, P, I>, context: HandlerContext<Tx, E, K>) => R,
+  ): ((c: Context<V, P, I>) => R) & Defined<Context<V>>
+  <E extends EffectKind, R, I extends Input, K extends KeyRule = 'required', P extends string = AnyPath>(
+    definition: DefinitionOf<Context<V>, E, K>,
+    validator: Validator<I>,
+    handler: (c: Context<V, P, I>, context: HandlerContext<Tx, E, K>) => R,
+  ): ((c: Context<V, P, I>) => R) & Defined<Context<V>>
+  <
+    E extends EffectKind,
+    R,
+    I extends Input,
+    J extends Input,
+    K extends KeyRule = 'required',
+    P extends string = AnyPath,
+  >(
+    definition: DefinitionOf<Context<V>, E, K>,
+    validator: Validator<I>,
+    second: Validator<J>,
+    handler: (c: Context<V, P, I & J>, context: HandlerContext<Tx, E, K>) => R,
+  ): ((c: Context<V, P, I & J>) => R) & Defined<Context<V>>
 }
 
-async function bytesOf({ req }: HonoContext, maxBytes: number): Promise<Uint8Array> {
-  // A validator that came before us has read it, and Hono remembers what it read.
-  if (req.raw.bodyUsed) return new Uint8Array(await req.arrayBuffer())
+type NoInput = Record<never, never>
+type AnyContext = Context<Env, AnyPath>
+type Handler = (c: AnyContext, context: unknown) => Response | Promise<Response>
+
+/**
+ * Protects handlers of Hono.
+ *
+ * @example
+ * const protect = createProtect({ ledger, who: (c) => ({ tenant: c.get('user').orgId, caller: c.get('user').id }) })
+ * app.post('/orders', protect({ name: 'order.place', effect: 'transaction' }, async (c, { tx }) => c.json({ … }, 201)))
+ */
+// oxlint-disable-next-line typescript/no-explicit-any -- Hono's own default.
+export function createProtect<Tx, V extends Env = any>(options: HonoOptions<Tx, V>): Protect<Tx, V> {
+  checkOptions(options, ['maxBodyBytes'])
+  const { maxBodyBytes = MAX_BODY_BYTES } = options
+
+  function protect(definition: RouteDefinition<Context<V>>, ...given: readonly unknown[]) {
+    const route = createRoute(options, definition)
+    const handler = given.at(-1) as Handler
+    const validators = given.slice(0, -1) as readonly Validator<Input>[]
+
+    return Object.assign(
+      async (c: AnyContext): Promise<Response> => {
+        for (const validate of validators) {
+          const refusal = await validate(c, async () => {})
+          if (refusal instanceof Response) return refusal
+        }
+        const incoming = incomingOf(c.req.raw, async () => ({ bytes: await bytesOf(c, maxBodyBytes) }))
+        const begun = await route.begin(incoming, c as unknown as Context<V>, c.req.raw.signal)
+        switch (begun.kind) {
+          case 'unprotected':
+            return handler(c, null)
+          case 'answer':
+            return responseOf(begun.answer)
+          case 'run':
+            return answered(route, c, begun, handler)
+        }
+      },
+      { definition },
+    )
+  }
+  return protect as unknown as Protect<Tx, V>
+}
+
+async function answered<N, Tx>(
+  route: Route<N, Tx>,
+  c: AnyContext,
+  running: Running<Tx>,
+  handler: Handler,
+): Promise<Response> {
+  // A handler cannot respond and continue: only the response of Node's server can be answered early.
+  answerEarly((c.env as { readonly outgoing?: unknown } | undefined)?.outgoing, running.early)
+  const { method, signal } = c.req.raw
+  const capture = { method, signal, maxBytes: route.maxAnswerBytes, buffered: route.buffered, running }
+  let response: Response
+  try {
+    response = await running.inside(() => handler(c, contextOf<Tx, EffectKind>(running)))
+  } catch (thrown) {
+    const own = responseFor(route, thrown)
+    if (own !== null) return captureResponse(own, { ...capture, thrown })
+    const recorder = recorders.get(c)
+    if (recorder === undefined) await running.fail(thrown)
+    else recorder.failed = (made) => captureResponse(made, { ...capture, thrown })
+    throw thrown
+  }
+  return captureResponse(response, capture)
+}
+
+/** What Hono itself would answer: an `HTTPException` carries its response, and a verdict is no `Error` that Hono takes. */
+function responseFor<N, Tx>(route: Route<N, Tx>, thrown: unknown): Response | null {
+  if (isVerdict(thrown)) return responseFor(route, thrown.error) ?? responseOf(route.fault(thrown.error))
+  const { getResponse } = (thrown ?? {}) as { getResponse?: () => Response }
+  return typeof getResponse === 'function' ? getResponse.call(thrown) : null
+}
+
+interface Recorder {
+  /** Set when a protected handler threw an error that the application answers. */
+  failed: ((made: Response) => Promise<Response>) | null
+}
+
+const recorders = new WeakMap<object, Recorder>()
+
+/**
+ * `app.use(recordErrors)`, for applications with an `app.onError` of their own: its response to an error of a protected
+ * handler is recorded, so that a retry gets it again. Without it only the error itself decides what is recorded.
+ */
+export const recordErrors: MiddlewareHandler = async (c, next) => {
+  const recorder: Recorder = { failed: null }
+  recorders.set(c, recorder)
+  await next()
+  if (recorder.failed === null) return
+  const recorded = await recorder.failed(c.res)
+  // Hono would carry headers over from the response that is replaced.
+  c.res = undefined
+  c.res = recorded
+}
+
+async function bytesOf({ req }: AnyContext, maxBytes: number): Promise<Uint8Array> {
+  if (req.raw.bodyUsed) {
+    // A validator has read it, and Hono keeps what it read.
+    try {
+      return new Uint8Array(await req.arrayBuffer())
+    } catch {
+      const target = new URL(req.url).pathname
+      throw bodyConsumed({ method: req.method, target }, 'read it with c.req.json() or another method of c.req')
+    }
+  }
   const bytes = await readBody(req.raw, maxBytes)
   req.raw = readableAgain(req.raw, bytes)
   return bytes
 }
 
 /** `GET /operations/{id}` as a handler of Hono. */
-export function operationStatus<Tx, C extends HonoContext>(options: StatusOptions<C, Tx>) {
+// oxlint-disable-next-line typescript/no-explicit-any -- Hono's own default.
+export function operationStatus<Tx, V extends Env = any>(options: StatusOptions<Context<V>, Tx>) {
   const status = createStatus(options)
-  return async (context: C): Promise<Response> => {
-    const { pathname } = new URL(context.req.raw.url)
-    return responseOf(await status.answer(pathname, context, incomingOf(context.req.raw, noBody)))
+  return async (c: Context<V>): Promise<Response> => {
+    const { pathname } = new URL(c.req.raw.url)
+    return responseOf(await status.answer(pathname, c, incomingOf(c.req.raw, noBody)))
   }
 }

@@ -1,11 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { bodyOnWire, hangUpSignal, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
+import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import { isClosing, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
+import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
-import type { Defined, RouteDefinition } from '../protocol/route.ts'
-import type { RouteContext } from '../protocol/running.ts'
+import { checkOptions } from '../protocol/protect-options.ts'
+import type { Defined } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
@@ -16,48 +19,52 @@ export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '
 /** A request whose raw bytes are read before its handler runs; a request without a key still has its body unread. */
 export type ReadMessage = IncomingMessage & { rawBody?: Uint8Array }
 
-export type NodeHandler<Tx> = (
-  request: ReadMessage,
-  response: ServerResponse,
-  /** Null where the request carries no key and needs none. */
-  context: RouteContext<Tx> | null,
-) => unknown
-
 export interface NodeOptions<Tx> extends HttpOptions<ReadMessage, Tx> {
+  /** The largest body that is read, in bytes. @default 1 MiB */
   readonly maxBodyBytes?: number
 }
 
-/** As `http.createServer` takes it. The promise settles when the handler is over. */
+/** As `http.createServer` takes it. The promise ends when the handler has. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** Protects handlers of Node's own `http` server: `createServer(protect({ effect: 'external' }, handler))`. */
-export function idempotent<Tx>(options: NodeOptions<Tx>) {
-  const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
+/**
+ * Protects handlers of Node's own `http` server.
+ *
+ * @example
+ * const protect = createProtect({ ledger, who })
+ * createServer(protect({ name: 'payment.create', effect: 'external' }, (request, response, { effectKey }) => { … }))
+ */
+export function createProtect<Tx>(options: NodeOptions<Tx>) {
+  checkOptions(options, ['maxBodyBytes'])
+  const { maxBodyBytes = MAX_BODY_BYTES } = options
 
-  return (definition: RouteDefinition<ReadMessage>, handler: NodeHandler<Tx>): NodeListener & Defined<ReadMessage> => {
+  return <E extends EffectKind, K extends KeyRule = 'required'>(
+    definition: DefinitionOf<ReadMessage, E, K>,
+    handler: (request: ReadMessage, response: ServerResponse, context: HandlerContext<Tx, E, K>) => unknown,
+  ): NodeListener & Defined<ReadMessage> => {
     const route = createRoute(options, definition)
 
     async function protect(request: ReadMessage, response: ServerResponse): Promise<void> {
       const incoming = incomingOf(request, async () => {
+        if (request.readableDidRead && bodyOnWire(request)) {
+          throw bodyConsumed(incoming, 'let protect read it, and use `request.rawBody`')
+        }
         request.rawBody = await readBody(request, maxBodyBytes)
         return { bytes: request.rawBody }
       })
       const begun = await route.begin(incoming, request, hangUpSignal(response))
       switch (begun.kind) {
         case 'unprotected':
-          await handler(request, response, null)
+          await handler(request, response, null as HandlerContext<Tx, E, K>)
           return
         case 'answer':
           return sendAnswer(response, begun.answer)
         case 'run': {
-          const tap = tapResponse(response, {
-            maxBytes: route.maxAnswerBytes,
-            buffered: route.buffered,
-            running: begun,
-          })
+          const { maxAnswerBytes: maxBytes, buffered } = route
+          const tap = tapResponse(response, { maxBytes, buffered, running: begun })
           answerEarly(response, begun.early)
           try {
-            await begun.inside(() => handler(request, response, begun.context))
+            await begun.inside(() => handler(request, response, contextOf<Tx, E>(begun)))
           } catch (error) {
             answerFault(route, response, error, tap)
           }
@@ -76,7 +83,7 @@ export function idempotent<Tx>(options: NodeOptions<Tx>) {
   }
 }
 
-/** There is no framework that would answer for a handler that threw, and a rejection would end the process. */
+/** No framework answers for a handler that threw, and a rejection would end the process. */
 function answerFault<Tx>(
   route: Route<ReadMessage, Tx>,
   response: ServerResponse,
@@ -88,7 +95,7 @@ function answerFault<Tx>(
   tap?.threw(error)
   const answer = route.fault(error)
   if (tap?.phase === 'ended' || response.writableEnded) return
-  // An answer that has begun cannot be taken back: cutting it is the only way to say that it is not whole.
+  // A response that has begun cannot be taken back: cutting it is the only way to say that it is not whole.
   if (tap?.phase === 'begun' || response.headersSent) response.destroy()
   else sendAnswer(response, answer)
 }

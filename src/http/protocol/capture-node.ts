@@ -42,6 +42,23 @@ function linesOf(rawHeaders: readonly string[], name: string): readonly string[]
   return values
 }
 
+/** Whether a request has come with a body, read or not. */
+export function bodyOnWire({ headers }: NodeRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** For handlers, where no parser has read a body: the value of JSON, other bytes as they are. */
+export function parsedJson({ headers }: NodeRequest, bytes: Uint8Array): unknown {
+  if (bytes.length === 0) return undefined
+  if (!/^[^;]*[/+]json\s*(;|$)/i.test(headers['content-type'] ?? '')) return bytes
+  try {
+    return JSON.parse(Buffer.from(bytes).toString()) as unknown
+  } catch {
+    // The fingerprint refuses it.
+    return undefined
+  }
+}
+
 /** Reads the raw bytes, bounded. The connection's own time limits bound how long it may take. */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()

@@ -15,6 +15,7 @@ import { elsewhere, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { beginGuarded } from './guarded.ts'
 import { hungUp } from './leaving.ts'
+import { checkedWho } from './options.ts'
 import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
 import { readRequest } from './read.ts'
 import type { StoredAnswer } from './record.ts'
@@ -88,7 +89,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     // 2. The caller, by the authentication of this request; or by the token of the region that forwarded it.
     const sent = region === undefined ? null : sentHere(region, incoming, read, voice, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
-    const { tenant, caller } = sent ?? (await options.who(request))
+    const { tenant, caller } = sent ?? checkedWho(await options.who(request), incoming)
     const parts = { tenant, caller, operation: read.operation, key: read.key }
     const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
     return answer === null ? claimed(parts, read.input, incoming, request, signal) : { kind: 'answer', answer }

@@ -5,6 +5,7 @@ import type { EffectKind, LeasedDefinition, ProbeAnswer, ProbedAttempt, WhileRun
 import type { GuardedAttempt, Verdict } from '../../ledger/guard/guard.ts'
 import type { Answer, IncomingBody } from './exchange.ts'
 import type { Finality } from './finality.ts'
+import { refuseUnknown } from './options.ts'
 import type { ProfileName } from './profiles.ts'
 import type { KeepAnswer } from './record.ts'
 import { canBeKept } from './record.ts'
@@ -142,7 +143,44 @@ export const DEFAULT_KEY_HEADER = 'Idempotency-Key'
 /** The largest answer that is kept: in the record, base64-encoded, it still fits into the store's bound. */
 export const MAX_ANSWER_BYTES = 1_024 * 1_024
 
+/** Every option by its name: the compiler refuses this table when an option is missing in it. */
+const routeOptions = {
+  name: true,
+  effect: true,
+  key: true,
+  guard: true,
+  keyFrom: true,
+  retainMs: true,
+  retainFrom: true,
+  afterExpiry: true,
+  refuseMs: true,
+  leaseMs: true,
+  maxRunMs: true,
+  unknownMs: true,
+  onAbandoned: true,
+  probe: true,
+  classify: true,
+  whileRunning: true,
+  respondAsync: true,
+  bound: true,
+  decideMs: true,
+  fingerprint: true,
+  shape: true,
+  shapes: true,
+  finality: true,
+  profile: true,
+  keep: true,
+  keepHeaders: true,
+  sensitive: true,
+  rebuild: true,
+  authorize: true,
+  perKeyLimit: true,
+  maxAnswerBytes: true,
+  about: true,
+} satisfies Record<keyof RouteDefinition<never>, true>
+
 export function checkRoute<N>(route: RouteDefinition<N>): void {
+  refuseUnknown(`The route ${route.name ?? 'without a name'}`, route, Object.keys(routeOptions))
   const bad = (option: string, what: string): never => {
     throw new OnceError('bad_option', `Route option \`${option}\` ${what}.`, { details: { option } })
   }

@@ -326,7 +326,7 @@ function setAll(response: ServerResponse, headers: unknown): void {
   for (let at = 0; at + 1 < flat.length; at += 2) response.appendHeader(String(flat[at]), flat[at + 1] ?? '')
 }
 
-export function headersOf(response: Pick<ServerResponse, 'getHeaders'>): HeaderList {
+export function headersOf(response: { getHeaders(): Readonly<OutgoingHttpHeaders> }): HeaderList {
   const list: [string, string][] = []
   for (const [name, value] of Object.entries(response.getHeaders())) {
     if (value === undefined) continue

@@ -20,4 +20,5 @@ test('an unknown option is named with advice; known ones are accepted', () => {
     unknownOption({ ttl: 1 }, known)?.advice,
     'Known options: name, effect, retainMs, leaseMs, whileRunning.',
   )
+  assert.equal(unknownOption({ ttl: 1 }, known, { ttl: 'retainMs' })?.advice, 'Did you mean `retainMs`?')
 })

@@ -18,11 +18,19 @@ export function nearestName(name: string, known: readonly string[]): string | nu
   return nearest
 }
 
-/** The first property of `given` that is not in `known`, as the end of a sentence; null where all are known. */
-export function unknownOption(given: object, known: readonly string[]): { name: string; advice: string } | null {
+/**
+ * The first property of `given` that is not in `known`, with advice for its message; null where all are known.
+ *
+ * @param foreign names that other libraries use, with the known name for the same thing
+ */
+export function unknownOption(
+  given: object,
+  known: readonly string[],
+  foreign: Readonly<Record<string, string>> = {},
+): { readonly name: string; readonly advice: string } | null {
   const name = Object.keys(given).find((each) => !known.includes(each))
   if (name === undefined) return null
-  const nearest = nearestName(name, known)
+  const nearest = foreign[name] ?? nearestName(name, known)
   return { name, advice: nearest === null ? `Known options: ${known.join(', ')}.` : `Did you mean \`${nearest}\`?` }
 }
 

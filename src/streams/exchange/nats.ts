@@ -72,7 +72,10 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
   const { connection, jetstream, region, namespace = 'onceonly.stream', replicas = 1 } = options
   const { pullMs = streamLimits.pullMs, onError = () => {}, runtime = createRuntime() } = options
   if (!/^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/.test(namespace)) {
-    throw new OnceError('bad_option', `\`${namespace}\` is not a valid namespace: use letters, digits, dashes and dots.`)
+    throw new OnceError(
+      'bad_option',
+      `\`${namespace}\` is not a valid namespace: use letters, digits, dashes and dots.`,
+    )
   }
   const pullSubject = (peer: string) => `${namespace}.pull.${peer}`
   const fenceSubject = (peer: string) => `${namespace}.fence.${peer}`

@@ -27,7 +27,7 @@ function plainServer(site: Site): Server {
       for await (const chunk of request) chunks.push(chunk as Buffer)
       return JSON.parse(Buffer.concat(chunks).toString()) as unknown
     }
-    const call = { ...asker(request), protection: null, json }
+    const call = { ...asker(request), context: null, json }
     route
       .act(call)
       .then((act) => perform(response, act))

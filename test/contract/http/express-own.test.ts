@@ -5,16 +5,19 @@ import { gzipSync } from 'node:zlib'
 import type { NextFunction, Request, Response } from 'express'
 import express from 'express'
 import { notDone } from 'onceonly'
-import { idempotent, keepRawBody, noteErrors } from 'onceonly/express'
+import { createProtect, keepRawBody } from 'onceonly/express'
 import { own } from './own.ts'
 
 test('express: payloads differ also behind a parser that keeps no raw bytes', async (context) => {
   const { options, to } = own(context)
   const app = express()
   app.use(express.json(), express.urlencoded())
-  app.post('/things', idempotent(options)({ effect: 'external' }), (request: Request, response: Response) => {
-    response.json({ got: request.body as unknown })
-  })
+  app.post(
+    '/things',
+    createProtect(options)({ effect: 'external' }, (request: Request, response: Response) => {
+      response.json({ got: request.body as unknown })
+    }),
+  )
   const ask = await to(createServer(app))
   const first = await ask({ body: '{"a":1,"b":2}' })
   assert.deepEqual(await first.json(), { got: { a: 1, b: 2 } })
@@ -31,9 +34,12 @@ test('express: a compressed body that a parser has inflated counts by its meanin
   const { options, to } = own(context)
   const app = express()
   app.use(express.json({ verify: keepRawBody }))
-  app.post('/things', idempotent(options)({ effect: 'external' }), (_request: Request, response: Response) => {
-    response.end()
-  })
+  app.post(
+    '/things',
+    createProtect(options)({ effect: 'external' }, (_request: Request, response: Response) => {
+      response.end()
+    }),
+  )
   const ask = await to(createServer(app))
   const headers = { 'content-encoding': 'gzip' }
   assert.equal((await ask({ body: gzipSync('{"a":1,"b":2}'), headers })).status, 200)
@@ -48,14 +54,14 @@ test('express: an error middleware that refuses is final; what was thrown decide
   app.use(express.json({ verify: keepRawBody }))
   const seen: unknown[] = []
   let runs = 0
-  const protect = idempotent(options)({ name: 'thing', effect: 'external' })
-  app.post('/things', protect, (request: Request) => {
+  const protect = createProtect(options)
+  const handler = protect({ name: 'thing', effect: 'external' }, (request) => {
     runs++
     const { status } = request.body as { status: number }
     const error = Object.assign(new Error(`a ${status}`), { status })
     throw status === 503 ? notDone(error) : error
   })
-  app.use(noteErrors)
+  app.post('/things', handler)
   app.use((error: Error & { status: number }, _request: Request, response: Response, _next: NextFunction) => {
     seen.push(error)
     response.status(error.status).json({ error: error.message })
@@ -85,9 +91,12 @@ test('express: headers of earlier middleware are there once, in the answer and i
     response.setHeader('access-control-allow-origin', '*')
     next()
   })
-  app.post('/things', idempotent(options)({ effect: 'external' }), (_request: Request, response: Response) => {
-    response.vary('Accept').send('done')
-  })
+  app.post(
+    '/things',
+    createProtect(options)({ effect: 'external' }, (_request: Request, response: Response) => {
+      response.vary('Accept').send('done')
+    }),
+  )
   const ask = await to(createServer(app))
   const first = await ask()
   const replay = await ask()
@@ -102,10 +111,13 @@ test('express: an answer that was given before the handler threw stays', async (
   const { options, to } = own(context)
   const app = express()
   const errors: unknown[] = []
-  app.post('/things', idempotent(options)({ effect: 'external' }), async (_request: Request, response: Response) => {
-    response.status(201).send('done')
-    throw new Error('too late')
-  })
+  app.post(
+    '/things',
+    createProtect(options)({ effect: 'external' }, async (_request: Request, response: Response) => {
+      response.status(201).send('done')
+      throw new Error('too late')
+    }),
+  )
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     errors.push(error)
     if (!response.headersSent) next(error)

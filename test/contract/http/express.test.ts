@@ -5,8 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { test } from 'node:test'
 import type { Request, Response } from 'express'
 import express from 'express'
-import type { ExpressRequest } from 'onceonly/express'
-import { idempotent, keepRawBody, noteErrors, operationStatus } from 'onceonly/express'
+import { createProtect, keepRawBody, operationStatus } from 'onceonly/express'
 import type { Act, Asker, Site } from 'onceonly/testing'
 import { definitionFor, httpConformance, optionsFor, statusOptionsFor } from 'onceonly/testing'
 import { listen } from './listen.ts'
@@ -33,18 +32,15 @@ function serveWith(parser: express.RequestHandler | null) {
   return async (site: Site) => {
     const app = express()
     if (parser !== null) app.use(parser)
-    const protect = idempotent({ ...optionsFor(site, asker), maxBodyBytes: site.maxBodyBytes })
+    const protect = createProtect({ ...optionsFor(site, asker), maxBodyBytes: site.maxBodyBytes })
     for (const route of site.routes) {
       const router = express.Router()
       const method = route.method.toLowerCase() as 'post'
       router[method](
         route.path,
-        protect(definitionFor(route.definition, asker)),
-        async (request: ExpressRequest & Request, response: Response) => {
-          const protection = request.onceonly ?? null
-          await perform(response, await route.act({ ...asker(request), protection, json: async () => bodyOf(request) }))
-        },
-        noteErrors,
+        protect(definitionFor(route.definition, asker), async (request: Request, response, context) => {
+          await perform(response, await route.act({ ...asker(request), context, json: async () => bodyOf(request) }))
+        }),
       )
       app.use(route.mount ?? '/', router)
     }

@@ -5,24 +5,37 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import fastify from 'fastify'
-import { idempotent } from 'onceonly/fastify'
+import { createProtect, onceonly } from 'onceonly/fastify'
 import { own } from './own.ts'
 
 test('fastify: web responses and web streams are recorded, with their own status and headers', async (context) => {
   for (const effect of ['external', 'transaction'] as const) {
     const { options, to } = own(context)
     const app = fastify()
-    const protect = idempotent(app, options)
-    app.post('/response', protect({ effect }), async () => {
-      return new Response('made', { status: 201, headers: { location: '/7', 'set-cookie': 'a=1' } })
-    })
-    app.post('/empty', protect({ effect }), async () => new Response(null, { status: 202 }))
-    app.post('/stream', protect({ effect }), (_request, reply) => {
-      void reply.header('content-type', 'text/csv').send(ReadableStream.from([Buffer.from('a;'), Buffer.from('b')]))
-    })
-    app.post('/text', protect({ effect }), (_request, reply) => {
-      void reply.header('content-type', 'text/csv').send(Readable.from(['a;', 'b']))
-    })
+    await app.register(onceonly)
+    const protect = createProtect(options)
+    app.post(
+      '/response',
+      protect({ effect }, async () => {
+        return new Response('made', { status: 201, headers: { location: '/7', 'set-cookie': 'a=1' } })
+      }),
+    )
+    app.post(
+      '/empty',
+      protect({ effect }, async () => new Response(null, { status: 202 })),
+    )
+    app.post(
+      '/stream',
+      protect({ effect }, (_request, reply) => {
+        void reply.header('content-type', 'text/csv').send(ReadableStream.from([Buffer.from('a;'), Buffer.from('b')]))
+      }),
+    )
+    app.post(
+      '/text',
+      protect({ effect }, (_request, reply) => {
+        void reply.header('content-type', 'text/csv').send(Readable.from(['a;', 'b']))
+      }),
+    )
     await app.ready()
     const ask = await to(app.server)
     for (const path of ['/response', '/empty', '/stream', '/text']) {
@@ -44,8 +57,12 @@ test('fastify: parsers of the application stay, and their parsed bodies distingu
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
     done(null, { own: JSON.parse(body as string) as unknown })
   })
-  const protect = idempotent(app, options)
-  app.post('/things', protect({ effect: 'external' }), async ({ body }) => ({ got: body }))
+  await app.register(onceonly)
+  const protect = createProtect(options)
+  app.post(
+    '/things',
+    protect({ effect: 'external' }, async ({ body }) => ({ got: body })),
+  )
   await app.ready()
   const ask = await to(app.server)
   assert.deepEqual(await (await ask()).json(), { got: { own: { amount: 1 } } })
@@ -59,14 +76,19 @@ test('fastify: parsers of the application stay, and their parsed bodies distingu
 test('fastify: validation comes before the claim, an error handler that refuses is final', async (context) => {
   const { options, ledger, to } = own(context)
   const app = fastify()
-  const protect = idempotent(app, options)
+  await app.register(onceonly)
+  const protect = createProtect(options)
   app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
     void reply.code(error.statusCode ?? 500).send({ error: error.message })
   })
   const schema = { body: { type: 'object', properties: { amount: { type: 'integer', minimum: 1 } } } }
-  app.post('/things', { schema, ...protect({ effect: 'external' }) }, async () => {
-    throw Object.assign(new Error('no funds'), { statusCode: 402 })
-  })
+  app.post(
+    '/things',
+    { schema },
+    protect({ effect: 'external' }, async () => {
+      throw Object.assign(new Error('no funds'), { statusCode: 402 })
+    }),
+  )
   await app.ready()
   const ask = await to(app.server)
   assert.equal((await ask({ body: '{"amount":0}' })).status, 400)
@@ -82,8 +104,12 @@ test('fastify: headers of other hooks are in the answer and in its replay', asyn
   const { options, to } = own(context)
   const app = fastify()
   app.addHook('onRequest', async (_request, reply) => void reply.header('access-control-allow-origin', '*'))
-  const protect = idempotent(app, options)
-  app.post('/things', protect({ effect: 'external' }), async () => 'done')
+  await app.register(onceonly)
+  const protect = createProtect(options)
+  app.post(
+    '/things',
+    protect({ effect: 'external' }, async () => 'done'),
+  )
   await app.ready()
   const ask = await to(app.server)
   for (const _turn of [1, 2]) assert.equal((await ask()).headers.get('access-control-allow-origin'), '*')
@@ -92,19 +118,26 @@ test('fastify: headers of other hooks are in the answer and in its replay', asyn
 test('fastify: HTTP/2 is protected like HTTP/1.1', async (context) => {
   const { options } = own(context)
   const app = fastify({ http2: true })
-  const protect = idempotent(app, options)
+  await app.register(onceonly)
+  const protect = createProtect(options)
   let runs = 0
-  app.post('/things', protect({ effect: 'external' }), async (_request, reply) => {
-    runs++
-    return reply.code(201).header('location', '/things/7').send({ id: 7 })
-  })
-  app.post('/raw', protect({ effect: 'external' }), (_request, reply) => {
-    runs++
-    reply.hijack()
-    reply.raw.writeHead(201, { location: '/things/7' })
-    reply.raw.write('{"id"')
-    reply.raw.end(':7}')
-  })
+  app.post(
+    '/things',
+    protect({ effect: 'external' }, async (_request, reply) => {
+      runs++
+      return reply.code(201).header('location', '/things/7').send({ id: 7 })
+    }),
+  )
+  app.post(
+    '/raw',
+    protect({ effect: 'external' }, (_request, reply) => {
+      runs++
+      reply.hijack()
+      reply.raw.writeHead(201, { location: '/things/7' })
+      reply.raw.write('{"id"')
+      reply.raw.end(':7}')
+    }),
+  )
   await app.listen({ port: 0, host: '127.0.0.1' })
   const session = connect(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
   context.after(() => app.close())

@@ -1,18 +1,11 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fastify from 'fastify'
-import type { RouteContext } from 'onceonly/fastify'
-import { idempotent, operationStatus } from 'onceonly/fastify'
+import { createProtect, onceonly, operationStatus } from 'onceonly/fastify'
 import type { Act, Asker, Served, Site, SiteRoute } from 'onceonly/testing'
 import { definitionFor, optionsFor, statusOptionsFor } from 'onceonly/testing'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    onceonly?: RouteContext<unknown> | null
-  }
-}
 
 const asker = ({ headers }: FastifyRequest): Asker => ({ header: (name) => headers[name] as string | undefined })
 
@@ -49,6 +42,7 @@ export async function serveFastify(site: Site): Promise<Served> {
     app.addContentTypeParser(type, { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   }
   app.addContentTypeParser(/^multipart\//, { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  await app.register(onceonly)
   for (const route of site.routes) {
     if (route.mount === undefined) add(app, site, route)
     else await app.register(async (child) => add(child, site, route), { prefix: route.mount })
@@ -59,11 +53,9 @@ export async function serveFastify(site: Site): Promise<Served> {
 }
 
 function add(app: FastifyInstance, site: Site, route: SiteRoute): void {
-  const protect = idempotent(app, optionsFor(site, asker))
-  const handler: RouteHandlerMethod = async (request, reply) => {
-    const protection = request.onceonly ?? null
-    return perform(reply, await route.act({ ...asker(request), protection, json: async () => request.body }))
-  }
-  const method = route.method as 'POST'
-  app.route({ method, url: route.path, ...protect(definitionFor(route.definition, asker)), handler })
+  const protect = createProtect(optionsFor(site, asker))
+  const handler = protect(definitionFor(route.definition, asker), async (request, reply, context) =>
+    perform(reply, await route.act({ ...asker(request), context, json: async () => request.body })),
+  )
+  app.route({ method: route.method, url: route.path, handler })
 }

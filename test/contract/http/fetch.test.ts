@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import { test } from 'node:test'
 import { createAdaptorServer } from '@hono/node-server'
 import { createLedger } from 'onceonly'
-import { idempotent, operationStatus } from 'onceonly/fetch'
+import { createProtect, operationStatus } from 'onceonly/fetch'
 import { memoryStore } from 'onceonly/memory'
 import type { Asker, Site } from 'onceonly/testing'
 import { definitionFor, httpConformance, optionsFor, routeAt, statusOptionsFor } from 'onceonly/testing'
@@ -13,13 +13,13 @@ import { responseOf } from './web.ts'
 const asker = ({ headers }: Request): Asker => ({ header: (name) => headers.get(name) ?? undefined })
 
 async function serve(site: Site) {
-  const protect = idempotent({ ...optionsFor(site, asker), maxBodyBytes: site.maxBodyBytes })
+  const protect = createProtect({ ...optionsFor(site, asker), maxBodyBytes: site.maxBodyBytes })
   const status = operationStatus(statusOptionsFor(site, asker))
   const handlers = new Map<object, (request: Request) => Promise<Response>>(
     site.routes.map((route) => [
       route,
-      protect(definitionFor(route.definition, asker), async (request, protection) =>
-        responseOf(await route.act({ ...asker(request), protection, json: () => request.json() })),
+      protect(definitionFor(route.definition, asker), async (request, _extra, context) =>
+        responseOf(await route.act({ ...asker(request), context, json: () => request.json() })),
       ),
     ]),
   )
@@ -38,7 +38,7 @@ test('fetch: a handler that returns no answer has failed, and its key is not hel
   const ledger = createLedger({ store, background: false })
   const errors: unknown[] = []
   const who = () => ({ tenant: 'acme', caller: 'ann' })
-  const protect = idempotent({ ledger, who, onError: (error) => errors.push(error) })
+  const protect = createProtect({ ledger, who, onError: (error) => errors.push(error) })
   let answer: Response | undefined
   const handler = protect({ effect: 'repeatable' }, () => answer as Response)
   const ask = () => handler(new Request('http://host/a', { method: 'POST', headers: { 'idempotency-key': 'k' } }))

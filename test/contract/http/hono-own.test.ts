@@ -7,7 +7,7 @@ import { compress } from 'hono/compress'
 import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
 import { validator } from 'hono/validator'
-import { idempotent } from 'onceonly/hono'
+import { createProtect } from 'onceonly/hono'
 import { own } from './own.ts'
 
 const server = (app: Hono) => createAdaptorServer({ fetch: app.fetch }) as Server
@@ -16,7 +16,10 @@ test('hono: what is recorded is what the handler answered, not what compression 
   const { options, ledger, to } = own(context)
   const app = new Hono()
   app.use(compress({ threshold: 0 }), cors())
-  app.post('/things', idempotent(options)({ effect: 'external' }), (c) => c.json({ text: 'x'.repeat(5_000) }, 201))
+  app.post(
+    '/things',
+    createProtect(options)({ effect: 'external' }, (c) => c.json({ text: 'x'.repeat(5_000) }, 201)),
+  )
   const ask = await to(server(app))
   const first = await ask()
   const replay = await ask()
@@ -31,12 +34,11 @@ test('hono: what is recorded is what the handler answered, not what compression 
 test('hono: a validator before us has read the body, and the handler reads it again', async (context) => {
   const { options, ledger, to } = own(context)
   const app = new Hono()
-  app.post(
-    '/things',
-    validator('json', (value: { amount: number }, c) => (value.amount > 0 ? value : c.text('no', 400))),
-    idempotent(options)({ effect: 'external' }),
-    async (c) => c.json({ valid: c.req.valid('json'), read: await c.req.json<unknown>() }),
+  const valid = validator('json', (value: { amount: number }, c) => (value.amount > 0 ? value : c.text('no', 400)))
+  const handler = createProtect(options)({ effect: 'external' }, valid, async (c) =>
+    c.json({ valid: c.req.valid('json'), read: await c.req.json<unknown>() }),
   )
+  app.post('/things', handler)
   const ask = await to(server(app))
   assert.equal((await ask({ body: '{"amount":0}' })).status, 400)
   assert.equal((await ledger.list()).rows.length, 0)
@@ -48,9 +50,12 @@ test('hono: a validator before us has read the body, and the handler reads it ag
 test('hono: an exception that refuses is final', async (context) => {
   const { options, to } = own(context)
   const app = new Hono()
-  app.post('/things', idempotent(options)({ effect: 'external' }), () => {
-    throw new HTTPException(402, { message: 'no funds' })
-  })
+  app.post(
+    '/things',
+    createProtect(options)({ effect: 'external' }, () => {
+      throw new HTTPException(402, { message: 'no funds' })
+    }),
+  )
   const ask = await to(server(app))
   assert.equal(await (await ask()).text(), 'no funds')
   const replay = await ask()

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { test } from 'node:test'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 import { own } from './own.ts'
 
 test('node: an answer that was given before the handler threw stays, and the error is reported', async (context) => {
   const { options, to } = own(context)
   const errors: unknown[] = []
-  const protect = idempotent({ ...options, onError: (error) => errors.push(error) })
+  const protect = createProtect({ ...options, onError: (error) => errors.push(error) })
   const listener = protect({ effect: 'external' }, (_request, response) => {
     response.writeHead(201).end('done')
     throw new Error('too late')
@@ -29,7 +29,7 @@ test('node: what fails outside of the handler is answered too, and claims nothin
   }
   const blank = () => ({ tenant: ' ', caller: 'ann' })
   const handler = () => assert.fail('the handler ran')
-  const listeners = [who, blank].map((each) => idempotent({ ...broken, who: each })({ effect: 'external' }, handler))
+  const listeners = [who, blank].map((each) => createProtect({ ...broken, who: each })({ effect: 'external' }, handler))
   const ask = await to(
     createServer((request, response) => {
       const listener = listeners[request.url === '/blank' ? 1 : 0]
@@ -47,7 +47,7 @@ test('node: what fails outside of the handler is answered too, and claims nothin
 
 test('node: keep-alive connections carry responses and replays, also after unread bodies', async (context) => {
   const { options, to } = own(context)
-  const protect = idempotent(options)
+  const protect = createProtect(options)
   const listener = protect({ effect: 'external' }, (_request, response) => void response.end('done'))
   const server = createServer((request, response) => void listener(request, response))
   const sockets = new Set<unknown>()

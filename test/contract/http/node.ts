@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { NodeListener, ReadMessage } from 'onceonly/node'
-import { idempotent, operationStatus } from 'onceonly/node'
+import { createProtect, operationStatus } from 'onceonly/node'
 import type { Act, Asker, Served, Site } from 'onceonly/testing'
 import { definitionFor, optionsFor, routeAt, statusOptionsFor } from 'onceonly/testing'
 import { listen } from './listen.ts'
@@ -39,13 +39,13 @@ async function jsonOf(request: ReadMessage): Promise<unknown> {
 }
 
 export async function serveNode(site: Site): Promise<Served> {
-  const protect = idempotent({ ...optionsFor(site, asker), maxBodyBytes: site.maxBodyBytes })
+  const protect = createProtect({ ...optionsFor(site, asker), maxBodyBytes: site.maxBodyBytes })
   const status = operationStatus(statusOptionsFor(site, asker))
   const listeners = new Map<object, NodeListener>(
     site.routes.map((route) => [
       route,
-      protect(definitionFor(route.definition, asker), async (request, response, protection) => {
-        const act = await route.act({ ...asker(request), protection, json: () => jsonOf(request) })
+      protect(definitionFor(route.definition, asker), async (request, response, context) => {
+        const act = await route.act({ ...asker(request), context, json: () => jsonOf(request) })
         await perform(response, act)
       }),
     ]),

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createLedger, MINUTE } from 'onceonly'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 import { sqliteStore } from 'onceonly/sqlite'
 
 const KEYS = 500
@@ -17,7 +17,7 @@ test('keys that were answered 401 are forgotten within half an hour, and no earl
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-released-'))
   const store = sqliteStore(join(folder, 'onceonly.db'), { testClock: true })
   const ledger = createLedger({ store, background: false })
-  const protect = idempotent({ ledger, who: () => ({ tenant: 't', caller: 'c' }) })
+  const protect = createProtect({ ledger, who: () => ({ tenant: 't', caller: 'c' }) })
   const listener = protect({ name: 'pay', effect: 'external' }, (_request, response) =>
     response.writeHead(401).end('who are you?'),
   )

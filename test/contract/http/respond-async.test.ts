@@ -7,9 +7,9 @@ import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import fastify from 'fastify'
-import { idempotent as fastifyIdempotent } from 'onceonly/fastify'
-import { idempotent as fetchIdempotent } from 'onceonly/fetch'
-import { idempotent, operationStatus } from 'onceonly/node'
+import { onceonly, createProtect as protectFastify } from 'onceonly/fastify'
+import { createProtect as protectFetch } from 'onceonly/fetch'
+import { createProtect, operationStatus } from 'onceonly/node'
 import { until } from '../../../src/testing/until.ts'
 import { own } from './own.ts'
 
@@ -31,7 +31,7 @@ function portOf(server: Server): number {
 test('the 202 ends its connection, whatever follows on it, and the server serves others', async (context) => {
   const { options, ledger, to } = own(context)
   const gate = Promise.withResolvers<void>()
-  const listener = idempotent(options)(offered, async ({ headers }, response) => {
+  const listener = createProtect(options)(offered, async ({ headers }, response) => {
     const { 'idempotency-key': key } = headers
     if (key === 'background') await gate.promise
     // A handler may look at its connection after it has ended, and may want it kept.
@@ -69,7 +69,7 @@ test('the 202 ends its connection, whatever follows on it, and the server serves
 test('fetch: an answer that is too large to be kept ends in the background, whatever its signal says', async (context) => {
   const { options, ledger } = own(context)
   const client = new AbortController()
-  const handle = fetchIdempotent(options)(offered, async () => {
+  const handle = protectFetch(options)(offered, async () => {
     // As servers do that abort the signal of a request that has its answer.
     client.abort()
     async function* parts() {
@@ -90,7 +90,7 @@ test('past so many in the background the preference is ignored, until one is don
   const { options, to } = own(context)
   const gate = Promise.withResolvers<void>()
   let running = 0
-  const listener = idempotent(options)(offered, async (_request, response) => {
+  const listener = createProtect(options)(offered, async (_request, response) => {
     running++
     await gate.promise
     response.end('done')
@@ -113,7 +113,7 @@ test('past so many in the background the preference is ignored, until one is don
 test('a ledger that stops waits for what runs in the background', async (context) => {
   const { options, ledger, to } = own(context)
   const gate = Promise.withResolvers<void>()
-  const listener = idempotent(options)(offered, async (_request, response) => {
+  const listener = createProtect(options)(offered, async (_request, response) => {
     await gate.promise
     response.writeHead(201).end('done')
   })
@@ -139,11 +139,13 @@ test('fastify: closing the server waits for its background, headers of hooks are
   const seen: (readonly [status: number, finished: boolean])[] = []
   app.addHook('onRequest', async (_request, reply) => void reply.header('access-control-allow-origin', '*'))
   app.addHook('onResponse', async (_request, reply) => void seen.push([reply.statusCode, reply.raw.writableFinished]))
-  const protect = fastifyIdempotent(app, options)
-  app.post('/things', protect(offered), async (_request, reply) => {
+  await app.register(onceonly)
+  const protect = protectFastify(options)
+  const handler = protect(offered, async (_request, reply) => {
     await gate.promise
     return reply.code(201).send({ done: true })
   })
+  app.post('/things', handler)
   await app.listen({ port: 0, host: '127.0.0.1' })
   const accepted = await fetch(`http://127.0.0.1:${portOf(app.server)}/things`, {
     method: 'POST',
@@ -166,8 +168,12 @@ test('fastify: closing the server waits for its background, headers of hooks are
 test('fastify: injected requests and HTTP/2 are answered by their handler', async (context) => {
   const { options } = own(context)
   const plain = fastify()
-  const protect = fastifyIdempotent(plain, options)
-  plain.post('/injected', protect(offered), async () => 'done')
+  await plain.register(onceonly)
+  const protect = protectFastify(options)
+  plain.post(
+    '/injected',
+    protect(offered, async () => 'done'),
+  )
   const injected = await plain.inject({
     method: 'POST',
     url: '/injected',
@@ -177,7 +183,11 @@ test('fastify: injected requests and HTTP/2 are answered by their handler', asyn
   await plain.close()
   const app = fastify({ http2: true })
   context.after(() => app.close())
-  app.post('/things', fastifyIdempotent(app, options)(offered), async () => 'done')
+  await app.register(onceonly)
+  app.post(
+    '/things',
+    protect(offered, async () => 'done'),
+  )
   await app.listen({ port: 0, host: '127.0.0.1' })
   const session = connectHttp2(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
   const stream = session.request({ ':method': 'POST', ':path': '/things', 'idempotency-key': 'key-2', ...prefer })
@@ -193,14 +203,16 @@ test('a request whose body is still on its way keeps its connection', async (con
   const app = fastify()
   // The body is handed on as a stream, and is no part of the fingerprint.
   app.addContentTypeParser('application/octet-stream', (_request, _payload, done) => done(null, {}))
-  const protect = fastifyIdempotent(app, options)
+  await app.register(onceonly)
+  const protect = protectFastify(options)
   const begun = Promise.withResolvers<void>()
-  app.post('/things', protect(offered), async ({ raw }) => {
+  const count = protect(offered, async ({ raw }) => {
     begun.resolve()
     let bytes = 0
     for await (const chunk of raw) bytes += (chunk as Buffer).length
     return { bytes }
   })
+  app.post('/things', count)
   await app.ready()
   await to(app.server)
   const socket = connect(portOf(app.server), '127.0.0.1')
@@ -216,6 +228,6 @@ test('a request whose body is still on its way keeps its connection', async (con
 
 test('the words of Stripe have no 202 for a request that is being processed', (context) => {
   const { options } = own(context)
-  const declare = () => idempotent(options)({ ...offered, profile: 'stripe' }, () => {})
+  const declare = () => createProtect(options)({ ...offered, profile: 'stripe' }, () => {})
   assert.throws(declare, { code: 'bad_option', message: /`respondAsync`.*'stripe'/ })
 })

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { createLedger } from 'onceonly'
 import type { RouteDefinition } from 'onceonly/http'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 import { listen } from './listen.ts'
 
 interface Payment {
@@ -24,7 +24,7 @@ function deployments(context: TestContext) {
   async function deploy(shaped: Shaped, effect: 'external' | 'transaction' = 'external') {
     const ledger = createLedger({ store, background: false })
     context.after(() => ledger.stop())
-    const protect = idempotent({ ledger, who: () => ({ tenant: 'acme', caller: 'ann' }) })
+    const protect = createProtect({ ledger, who: () => ({ tenant: 'acme', caller: 'ann' }) })
     const pay = protect({ name: 'payment.create', effect, ...shaped }, (_request, response) => {
       response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify({ payment: ++paid }))
     })

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { createLedger, MINUTE, OnceError } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import { listen } from './listen.ts'
 
@@ -22,7 +22,7 @@ async function route(context: TestContext, refusal: 'lease_over' | 'store_unavai
     background: false,
   })
   context.after(() => ledger.stop())
-  const protect = idempotent({ ledger, who: () => ({ tenant: 'acme', caller: 'ann' }) })
+  const protect = createProtect({ ledger, who: () => ({ tenant: 'acme', caller: 'ann' }) })
   const make = protect(
     {
       name: 'thing.make',
@@ -30,10 +30,9 @@ async function route(context: TestContext, refusal: 'lease_over' | 'store_unavai
       keep: 'pointer',
       rebuild: ({ id }) => ({ status: 201, headers: [], body: new TextEncoder().encode(id) }),
     },
-    async (_request, response, protection) => {
-      assert.ok(protection !== null)
+    async (_request, response, { attach }) => {
       if (refusal === 'lease_over') offsetMs += 10 * MINUTE
-      await assert.rejects(protection.attach({ type: 'thing', id: 'thing-1' }), { code: refusal })
+      await assert.rejects(attach({ type: 'thing', id: 'thing-1' }), { code: refusal })
       response.writeHead(201).end('thing-1')
     },
   )

@@ -103,7 +103,8 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
             const { late, cancel } = startDeadline(brokerLimits.putOffMs)
             const put = await putOff(confirms, declared, { queue, message, delayMs }, late)
             cancel()
-            if (put.kind !== 'confirmed') onError(new OnceError('broker_unavailable', `The message could not be delayed: ${put.reason}`))
+            if (put.kind !== 'confirmed')
+              onError(new OnceError('broker_unavailable', `The message could not be delayed: ${put.reason}`))
             return put.kind === 'confirmed'
           },
         },

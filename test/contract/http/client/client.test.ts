@@ -13,7 +13,7 @@ import type { ClientEvent, ClientOptions } from 'onceonly/client'
 import { createClient, newKey } from 'onceonly/client'
 import { openFileKeys } from 'onceonly/client-file'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 import { until } from '../../../../src/testing/until.ts'
 
 const sender = fileURLToPath(import.meta.resolve('./sender.ts'))
@@ -45,7 +45,7 @@ describe('the client', () => {
   let held: Promise<void> | null = null
   let url = ''
 
-  const protect = idempotent({ ledger, who: () => ({ tenant: 'acme', caller: 'ann' }) })
+  const protect = createProtect({ ledger, who: () => ({ tenant: 'acme', caller: 'ann' }) })
   const handle = protect({ name: 'orders', effect: 'external', key: 'optional' }, async (_request, response) => {
     effects += 1
     const order = effects

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { Ledger } from 'onceonly'
 import { createLedger } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent, operationStatus } from 'onceonly/node'
+import { createProtect, operationStatus } from 'onceonly/node'
 import type { RegionOptions } from 'onceonly/region'
 import { createRegion } from 'onceonly/region'
 import { ask } from '../../../support/gateway/ask.ts'
@@ -33,7 +33,7 @@ async function openRegions(
     const ledger = createLedger({ store: memoryStore(), background: false })
     ledgers.push(ledger)
     const who = () => ({ tenant: 'acme', caller: `session-of-${region.self}` })
-    const listener = idempotent({ ledger, who, region })({ effect: 'external' }, (request, response) => {
+    const listener = createProtect({ ledger, who, region })({ effect: 'external' }, (request, response) => {
       ran.push({ at: region.self, body: Buffer.from(request.rawBody ?? []).toString() })
       if (request.url === '/large') return void response.writeHead(201).end(Buffer.alloc(33 * 1_024 * 1_024))
       response.setHeader('set-cookie', ['a=1', 'b=2'])

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { test } from 'node:test'
 import { createLedger } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 import { createRegion } from 'onceonly/region'
 import { closedUrl } from '../../../support/closed-url.ts'
 import { ask } from '../../../support/gateway/ask.ts'
@@ -16,7 +16,7 @@ test('where the home of a key is away it is refused, and nothing runs elsewhere;
   const ledger = createLedger({ store: memoryStore(), background: false })
   const who = { tenant: 'acme', caller: 'ann' }
   let runs = 0
-  const listener = idempotent({ ledger, who: () => who, region })({ effect: 'external' }, (_request, response) => {
+  const listener = createProtect({ ledger, who: () => who, region })({ effect: 'external' }, (_request, response) => {
     runs += 1
     response.writeHead(201).end('made')
   })

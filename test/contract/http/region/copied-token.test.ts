@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createLedger } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 import { createRegion } from 'onceonly/region'
 
 const secret = 'a secret of two regions, long enough'
@@ -36,7 +36,7 @@ test('an eavesdropper between two regions can send neither a copied request nor 
   const us = createRegion({ self: 'us', secret, regions: { eu: between, us: between } })
   const who = () => ({ tenant: 'acme', caller: 'stranger' })
   const home = createServer((request, response) => {
-    void idempotent({ ledger, who, region: us })({ effect: 'external' }, (_request, answer) => {
+    void createProtect({ ledger, who, region: us })({ effect: 'external' }, (_request, answer) => {
       ran++
       answer.writeHead(201).end('made')
     })(request, response)
@@ -47,9 +47,12 @@ test('an eavesdropper between two regions can send neither a copied request nor 
   const euLedger = createLedger({ store: memoryStore(), background: false })
   const front = createServer((request, response) => {
     const caller = { tenant: 'acme', caller: 'ann' }
-    void idempotent({ ledger: euLedger, who: () => caller, region: eu })({ effect: 'external' }, (_request, answer) => {
-      answer.writeHead(201).end('made at eu')
-    })(request, response)
+    void createProtect({ ledger: euLedger, who: () => caller, region: eu })(
+      { effect: 'external' },
+      (_request, answer) => {
+        answer.writeHead(201).end('made at eu')
+      },
+    )(request, response)
   })
   await once(front.listen(0, '127.0.0.1'), 'listening')
   const frontUrl = `http://127.0.0.1:${(front.address() as AddressInfo).port}`

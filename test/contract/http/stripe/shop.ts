@@ -3,10 +3,10 @@ import type { TestContext } from 'node:test'
 import type { Request, Response } from 'express'
 import express from 'express'
 import { createLedger } from 'onceonly'
-import { idempotent as idempotentExpress, keepRawBody, noteErrors } from 'onceonly/express'
+import { keepRawBody, createProtect as protectExpress } from 'onceonly/express'
 import type { RouteDefinition } from 'onceonly/http'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent as idempotentNode } from 'onceonly/node'
+import { createProtect as protectNode } from 'onceonly/node'
 import { listen } from '../listen.ts'
 
 /** The response for a created object. */
@@ -98,17 +98,17 @@ export async function openShop(
   function serveExpress(): RequestListener {
     const app = express()
     app.use(express.urlencoded({ verify: keepRawBody }))
-    const protect = idempotentExpress(options)(definition)
+    const protect = protectExpress(options)
     const handler = async (request: Request, response: Response) => {
       const { status, body } = await create(new URLSearchParams(request.body as Record<string, string>))
       response.status(status).json(body)
     }
-    app.post('/v1/customers', protect, handler, noteErrors)
+    app.post('/v1/customers', protect(definition, handler))
     return app
   }
 
   function serveNode(): RequestListener {
-    const protect = idempotentNode(options)
+    const protect = protectNode(options)
     const listener = protect(definition, async (request, response) => {
       const { status, body } = await create(new URLSearchParams(Buffer.from(request.rawBody ?? []).toString()))
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))

@@ -5,7 +5,7 @@ import { createLedger, limits } from 'onceonly'
 import type { IncomingMessage, Receipt } from 'onceonly/inbox'
 import { createInbox } from 'onceonly/inbox'
 import { memoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { createProtect } from 'onceonly/node'
 import { messageOf } from '../../../support/events/inbox/stage.ts'
 import type { Place } from '../../../support/place.ts'
 import { onEveryPlace, sqlStore } from '../../../support/place.ts'
@@ -99,7 +99,7 @@ onEveryPlace('a message that kills every process is parked, and those beside it 
 
 onEveryPlace('a command of another system, called under the effect key, happens once', async (place) => {
   const shop = createLedger({ store: memoryStore(), background: false })
-  const protect = idempotent({ ledger: shop, who: () => ({ tenant: 'acme', caller: 'billing' }) })
+  const protect = createProtect({ ledger: shop, who: () => ({ tenant: 'acme', caller: 'billing' }) })
   let payments = 0
   const pay = protect({ name: 'payment.create', effect: 'external' }, (_request, response) => {
     response.writeHead(201).end(`payment ${++payments}`)

@@ -1,0 +1,92 @@
+import { Readable } from 'node:stream'
+import { nodeChunks, webChunks } from './chunks.ts'
+import { collected } from './collector.ts'
+import type { Answer, Captured, HeaderList } from './exchange.ts'
+import { headerOf } from './exchange.ts'
+import { createPassage } from './passage.ts'
+import type { Running } from './running.ts'
+
+/** What Fastify and Koa hand over for a response: a text, bytes, or a stream. */
+
+export interface PayloadCapture {
+  readonly method: string | undefined
+  readonly status: number
+  readonly headers: HeaderList
+  readonly maxBytes: number
+  readonly buffered: boolean
+  readonly running: Running<unknown>
+  readonly thrown?: unknown
+}
+
+/** What is to be sent, once the outcome is recorded. */
+export type SentPayload =
+  | { readonly kind: 'same' }
+  /** The same body, read here: its end is held back until the outcome is recorded. */
+  | { readonly kind: 'body'; readonly body: Uint8Array | Readable }
+  /** The transaction did not commit, so that the handler's response is not true. */
+  | { readonly kind: 'instead'; readonly answer: Answer }
+
+const SAME: SentPayload = { kind: 'same' }
+
+export async function capturePayload(payload: unknown, capture: PayloadCapture): Promise<SentPayload> {
+  const { status, headers, maxBytes, running, thrown } = capture
+  const finish = async (body: Captured['body'], sent: SentPayload): Promise<SentPayload> => {
+    const answer = await running.finish({ status, headers, body }, thrown)
+    return answer === null ? sent : { kind: 'instead', answer }
+  }
+  const stream = streamOf(payload)
+  if (stream === null) {
+    const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload instanceof Uint8Array ? payload : null
+    if (capture.method !== 'HEAD') return finish(collected(bytes ?? new Uint8Array(), maxBytes), SAME)
+    // Frameworks add the length of what a HEAD leaves out only when they send it.
+    const length = bytes === null || headerOf(headers, 'content-length') !== null ? [] : [lengthOf(bytes)]
+    await running.finish({ status, headers: [...headers, ...length], body: new Uint8Array() }, thrown)
+    return SAME
+  }
+  if (capture.buffered) {
+    const body = await wholeOf(stream, running)
+    return finish(collected(body, maxBytes), { kind: 'body', body })
+  }
+  return { kind: 'body', body: passing(stream, capture) }
+}
+
+const lengthOf = (bytes: Uint8Array) => ['content-length', String(bytes.length)] as const
+
+function streamOf(payload: unknown): AsyncIterator<Uint8Array> | null {
+  const body = payload instanceof Response ? payload.body : payload
+  if (body instanceof ReadableStream) return webChunks(body)
+  const { pipe } = (body ?? {}) as { pipe?: unknown }
+  return typeof pipe === 'function' ? nodeChunks(body as Readable) : null
+}
+
+function passing(stream: AsyncIterator<Uint8Array>, capture: PayloadCapture): Readable {
+  const { status, headers, maxBytes, running, thrown } = capture
+  const passage = createPassage(stream, { status, headers, maxBytes, running, thrown })
+  const readable = new Readable({
+    read() {
+      passage.read().then(
+        (chunk) => readable.push(chunk),
+        (error: unknown) => readable.destroy(error as Error),
+      )
+    },
+    destroy(error, done) {
+      passage.leave()
+      done(error)
+    },
+  })
+  return readable
+}
+
+async function wholeOf(stream: AsyncIterator<Uint8Array>, running: Running<unknown>): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  try {
+    for (;;) {
+      const { done, value } = await stream.next()
+      if (done === true) return Buffer.concat(chunks)
+      chunks.push(Uint8Array.prototype.slice.call(value))
+    }
+  } catch (error) {
+    await running.fail(error)
+    throw error
+  }
+}

@@ -1,0 +1,26 @@
+import type { EffectKind } from '../../ledger/definition.ts'
+import type { RouteDefinition } from './route.ts'
+import type { LeasedRouteContext, Running, TransactionRouteContext } from './running.ts'
+
+export type { EffectKind }
+
+/** What a route says about requests without a key. */
+export type KeyRule = NonNullable<RouteDefinition<never>['key']>
+
+type ContextFor<Tx, E extends EffectKind> = E extends 'transaction' ? TransactionRouteContext<Tx> : LeasedRouteContext
+
+/** The last argument of a handler: with `tx` exactly for a transaction, and null only without a key. */
+export type HandlerContext<Tx, E extends EffectKind, K extends KeyRule> =
+  | ContextFor<Tx, E>
+  | (K extends 'required' ? never : null)
+
+/** A definition whose effect and key rule decide the type of the handler's context. */
+export type DefinitionOf<N, E extends EffectKind, K extends KeyRule> = RouteDefinition<N> & {
+  readonly effect: E
+  readonly key?: K
+}
+
+/** The route was declared with this effect, so that its context is the one for it. */
+export function contextOf<Tx, E extends EffectKind>({ context }: Running<Tx>): ContextFor<Tx, E> {
+  return context as ContextFor<Tx, E>
+}

@@ -1,0 +1,43 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { unknownOption } from '../../ledger/core/nearest.ts'
+import type { Incoming } from './exchange.ts'
+
+/** Names that other libraries use for the same thing. */
+const foreign: Readonly<Record<string, string>> = {
+  ttl: 'retainMs',
+  expiresIn: 'retainMs',
+  lifetime: 'retainMs',
+  timeout: 'maxRunMs',
+  lockTimeout: 'leaseMs',
+}
+
+export function refuseOption(option: string, message: string): never {
+  throw new OnceError('bad_option', message, { details: { option } })
+}
+
+export function refuseUnknown(what: string, given: object, known: readonly string[]): void {
+  const unknown = unknownOption(given, known, foreign)
+  if (unknown !== null) refuseOption(unknown.name, `${what} has no option \`${unknown.name}\`. ${unknown.advice}`)
+}
+
+/** What `who` returned; nothing is claimed yet. */
+export function checkedWho<W extends object>(
+  who: W | null | undefined,
+  { method, target }: Pick<Incoming, 'method' | 'target'>,
+): W {
+  if (typeof who === 'object' && who !== null) return who
+  return refuseOption(
+    'who',
+    `\`who\` returned ${who === null ? 'null' : typeof who} for ${method} ${pathOf(target)}: return { tenant, caller }, or refuse unauthenticated requests before protect.`,
+  )
+}
+
+/** For adapters: the body is gone, so a retry with another body would look like the same request. */
+export function bodyConsumed({ method, target }: Pick<Incoming, 'method' | 'target'>, advice: string): OnceError {
+  const message = `The body of ${method} ${pathOf(target)} was read before protect could fingerprint it: ${advice}.`
+  return new OnceError('bad_option', message)
+}
+
+function pathOf(target: string): string {
+  return target.split('?')[0] ?? target
+}

@@ -1,0 +1,32 @@
+import { refuseOption, refuseUnknown } from './options.ts'
+import type { HttpOptions } from './protect.ts'
+
+/** Every option by its name: the compiler refuses this table when an option is missing in it. */
+const protectOptions = {
+  ledger: true,
+  who: true,
+  region: true,
+  onError: true,
+  profile: true,
+  problemBase: true,
+  operationsPath: true,
+} satisfies Record<keyof HttpOptions<never, never>, true>
+
+/** What `createProtect` is given, checked when the server starts and not with its first request. */
+export function checkOptions<N, Tx>(options: HttpOptions<N, Tx>, adapters: readonly string[] = []): void {
+  const { ledger, who } = options
+  if (typeof ledger !== 'object' || ledger === null) {
+    refuseOption('ledger', 'createProtect needs a `ledger`: pass createLedger({ store }).')
+  }
+  if (typeof ledger.operation !== 'function') {
+    const what = 'claims' in ledger ? 'is a store' : 'is not a ledger'
+    refuseOption('ledger', `The \`ledger\` of createProtect ${what}: pass createLedger({ store }).`)
+  }
+  if (typeof who !== 'function') {
+    refuseOption(
+      'who',
+      'createProtect needs `who`: a function that returns { tenant, caller } of the authenticated request, for example (request) => ({ tenant: request.user.orgId, caller: request.user.id }).',
+    )
+  }
+  refuseUnknown('createProtect', options, [...Object.keys(protectOptions), ...adapters])
+}
