@@ -1,4 +1,4 @@
-import { recordsOf } from '../ledger/store/records-of.ts'
+import { dialects } from '../ledger/store/dialect.ts'
 import type { Dialect, SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import type { Entry, Holder } from './entry.ts'
 import { numberOf } from './rows.ts'
@@ -83,10 +83,10 @@ function valuesOf({ holder: { runId, fence }, entry }: Put): SqlValue[] {
  * that the worker that loads the journal has all of it.
  */
 function putOneSql(dialect: Dialect, now: string): string {
-  const values = columns.map((name) => typed(dialect, entryColumns[name])).join(', ')
+  const values = columns.map((name) => dialects[dialect].place(entryColumns[name])).join(', ')
   return `insert into onceonly_run_steps (run_id, ${columns.join(', ')})
-    select ${typed(dialect, 'text')}, ${values}
-    from (select 1 from onceonly_runs where id = ? and fence = ? ${shared(dialect)}) as held where true
+    select ${dialects[dialect].place('text')}, ${values}
+    from (select 1 from onceonly_runs where id = ? and fence = ? ${dialects[dialect].lock('for share')}) as held where true
     ${REPEATED} returning run_id, key, ${now} as now`
 }
 
@@ -97,10 +97,10 @@ function putManySql(dialect: Dialect, now: string): string {
   const insert = `insert into onceonly_run_steps (run_id, ${columns.join(', ')}) select x.run_id, ${values}`
   const answer = `${REPEATED} returning run_id, key, ${now} as now`
   if (dialect === 'sqlite') {
-    return `${insert} from ${recordsOf(dialect, given)}
+    return `${insert} from ${dialects[dialect].recordsOf(given)}
       where exists (select 1 from onceonly_runs r where r.id = x.run_id and r.fence = x.fence) ${answer}`
   }
-  return `with x as materialized (select * from ${recordsOf(dialect, given)}),
+  return `with x as materialized (select * from ${dialects[dialect].recordsOf(given)}),
     held as materialized (
       select r.id from x join onceonly_runs r on r.id = x.run_id and r.fence = x.fence order by r.id for share of r
     )
@@ -108,22 +108,13 @@ function putManySql(dialect: Dialect, now: string): string {
 }
 
 function settleSql(dialect: Dialect): string {
-  const changes = entryChanges.map((name) => `${name} = ${typed(dialect, entryColumns[name])}`).join(', ')
+  const changes = entryChanges.map((name) => `${name} = ${dialects[dialect].place(entryColumns[name])}`).join(', ')
   return `update onceonly_run_steps set ${changes}
     where run_id = ? and key = ? and state = 'unknown' and exists (select 1 from onceonly_runs
-      where id = ? and fence = ? ${shared(dialect)}) returning key`
+      where id = ? and fence = ? ${dialects[dialect].lock('for share')}) returning key`
 }
 
 /** The place of a step in its run stays; its state may change. */
 const REPEATED = `on conflict (run_id, key) do update set ${entryChanges
   .map((name) => `${name} = excluded.${name}`)
   .join(', ')}`
-
-function shared(dialect: Dialect): string {
-  return dialect === 'postgres' ? 'for share' : ''
-}
-
-/** PostgreSQL needs the type of a value that may be null. */
-function typed(dialect: Dialect, type: 'text' | 'bigint'): string {
-  return dialect === 'postgres' ? `?::${type}` : '?'
-}

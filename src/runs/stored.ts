@@ -1,4 +1,4 @@
-import type { RecordColumns } from '../ledger/store/records-of.ts'
+import type { RecordColumns } from '../ledger/store/dialect.ts'
 import type { SqlRow } from '../ledger/store/sql.ts'
 import type { Entry, EntryKind, EntryState, RunRow, RunState, SignalRow } from './entry.ts'
 import { numberOf, numberOrNull } from './rows.ts'

@@ -1,6 +1,6 @@
+import { dialects } from '../ledger/store/dialect.ts'
 import type { GroupCommit } from '../ledger/store/group-commit.ts'
 import { createGroupCommit, isStatementSpoiled } from '../ledger/store/group-commit.ts'
-import { recordsOf } from '../ledger/store/records-of.ts'
 import type { SqlSeam, SqlTx } from '../ledger/store/sql.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Entry, Holder, RunRow, RunState } from './entry.ts'
@@ -85,7 +85,7 @@ export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number
     entry,
     async committed(tx, runId, key) {
       // A transaction of ours that is still committing holds the run; on SQLite there is one writer anyway.
-      const wait = sql.dialect === 'postgres' ? 'for update' : ''
+      const wait = dialects[sql.dialect].lock('for update')
       await tx.query(`select id from onceonly_runs where id = ? ${wait}`, [runId])
       const [row] = await tx.query(`select ${names} from onceonly_run_steps where run_id = ? and key = ?`, [runId, key])
       return row === undefined ? null : entryOf(row)
@@ -118,7 +118,7 @@ async function startAll(
   const inserted = await sql.query<{ id: string; now: unknown }>(
     `insert into onceonly_runs (${names}, started_at, taken_at, due_at)
       select ${names}, ${sql.now}, case when worker is not null then ${sql.now} end, case when worker is null then ${sql.now} end
-      from ${recordsOf(sql.dialect, startColumns)} where true order by id on conflict (id) do nothing
+      from ${dialects[sql.dialect].recordsOf(startColumns)} where true order by id on conflict (id) do nothing
       returning id, started_at as now, case when worker is null then ${sql.wake(RUN_TOPIC)} end as woken`,
     [JSON.stringify(fresh.map(startRecord))],
     { hot: true },
@@ -141,7 +141,7 @@ function startRecord(run: RunRow): Readonly<Record<keyof typeof startColumns, st
 
 async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {
   const rows = await sql.query(
-    `select ${runColumns} from onceonly_runs where id in (select id from ${recordsOf(sql.dialect, { id: 'text' })})`,
+    `select ${runColumns} from onceonly_runs where id in (select id from ${dialects[sql.dialect].recordsOf({ id: 'text' })})`,
     [JSON.stringify(runs.map(({ id }) => ({ id })))],
   )
   return new Map(rows.map((row) => [row['id'] as string, runOf(row)]))
@@ -169,7 +169,7 @@ async function leaveAll({ dialect, query, now }: SqlSeam, items: readonly Leavin
         takeovers = 0, ended_at = case when x.ended = 1 then ${now} end,
         taken_before = case when x.handed_over = 1 then onceonly_runs.taken_before end,
         due_at = case when x.ended = 1 then null else coalesce(onceonly_runs.due_at, x.due_at) end
-      from ${recordsOf(dialect, leaveColumns)}
+      from ${dialects[dialect].recordsOf(leaveColumns)}
       where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
       returning onceonly_runs.id`,
     [JSON.stringify(records)],

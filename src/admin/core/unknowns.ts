@@ -1,6 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { Failure } from '../../ledger/core/verdict.ts'
+import { dialects } from '../../ledger/store/dialect.ts'
 import type { Page, Store } from '../../ledger/store/port.ts'
 import type { SqlRow, SqlSeam } from '../../ledger/store/sql.ts'
 import { entryColumns, entryOf, readFailure } from '../../runs/stored.ts'
@@ -101,7 +102,8 @@ const HELD_RUNS = 200
  * `running`. Both are found along an index, and their steps by the key of the table.
  */
 function unknownSteps({ dialect }: SqlSeam): string {
-  const at = dialect === 'postgres' ? '(?::bigint, ?::text)' : '(?, ?)'
+  const { place } = dialects[dialect]
+  const at = `(${place('bigint')}, ${place('text')})`
   const columns = 'id, definition, failure, started_at'
   const steps = Object.keys(entryColumns)
   return `SELECT r.id AS run_id, r.definition, r.failure, r.started_at, ${steps.map((name) => `s.${name}`).join(', ')}

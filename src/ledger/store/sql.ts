@@ -64,24 +64,3 @@ export interface Migration {
   readonly oldestCode: number
   readonly up: Readonly<Record<Dialect, readonly string[]>>
 }
-
-/**
- * A condition with one place for a whole list, so that the text is the same for lists of every length; `numbersValue`
- * makes the value for it.
- */
-export function isOneOf(dialect: Dialect, column: string): string {
-  return dialect === 'sqlite'
-    ? `${column} IN (SELECT value FROM json_each(?))`
-    : `${column} = ANY (CAST(? AS bigint[]))`
-}
-
-export function numbersValue(dialect: Dialect, numbers: readonly number[]): string {
-  return dialect === 'sqlite' ? `[${numbers.join(',')}]` : `{${numbers.join(',')}}`
-}
-
-/** Rows out of one JSON array: `value` is an element, `key` its place. Give the array as text. */
-export function elementsOf(dialect: Dialect, alias: string): string {
-  return dialect === 'sqlite'
-    ? `json_each(?) AS ${alias}`
-    : `json_array_elements(CAST(? AS json)) WITH ORDINALITY AS ${alias} (value, key)`
-}

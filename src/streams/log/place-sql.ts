@@ -1,4 +1,5 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import { dialects } from '../../ledger/store/dialect.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { createShelfPlace, type KeptPlace } from '../client/place-on-shelf.ts'
@@ -30,7 +31,7 @@ export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): Sql
   const { inTransaction } = openStreamTables(store)
   const opener = createClientRuntime().newId()
   // Held until the transaction ends, so that the next process that opens the storage finds all earlier writes.
-  const holdRow = store.sql.dialect === 'sqlite' ? '' : 'for update'
+  const holdRow = dialects[store.sql.dialect].lock('for update')
   let current: SqlTx | null = null
 
   async function put(tx: SqlTx, changes: ShelfChanges): Promise<void> {

@@ -1,5 +1,5 @@
+import { dialects } from '../../ledger/store/dialect.ts'
 import type { Dialect } from '../../ledger/store/sql.ts'
-import { elementsOf } from '../../ledger/store/sql.ts'
 import type { ExchangedEntry, StoredEntry } from '../ports.ts'
 import type { Entry } from '../protocol/protocol.ts'
 
@@ -66,9 +66,9 @@ export function text(member: string): string {
  * and read the whole array again for each row of it.
  */
 export function joining(dialect: Dialect): string {
-  return dialect === 'sqlite' ? 'cross join' : 'join'
+  return dialects[dialect].orderedJoin
 }
 
 export function elements(dialect: Dialect): string {
-  return elementsOf(dialect, 'e')
+  return dialects[dialect].elementsOf('e')
 }

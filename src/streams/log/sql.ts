@@ -1,7 +1,8 @@
 import { sha256Hex } from '../../ledger/core/digest.ts'
+import { dialects } from '../../ledger/store/dialect.ts'
 import { createGroupCommit, isStatementSpoiled } from '../../ledger/store/group-commit.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
-import type { SqlTx } from '../../ledger/store/sql.ts'
+import type { Dialect, SqlTx } from '../../ledger/store/sql.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Entered, FoundPosition, RoomLog, RoomState, RoomWritten, SenderState, SessionClaim } from '../ports.ts'
 import type { Position } from '../protocol/protocol.ts'
@@ -144,7 +145,7 @@ interface Entering {
 }
 
 /** The row is locked while it is judged, so that of two that enter at once one is the later. */
-async function enter(tx: SqlTx, dialect: string, now: string, { region, room, claim }: Entering): Promise<Entered> {
+async function enter(tx: SqlTx, dialect: Dialect, now: string, { region, room, claim }: Entering): Promise<Entered> {
   const { client, epoch, generation, instance } = claim
   const where = 'where region = ? and room = ? and client = ?'
   const place = [region, room, client]
@@ -153,7 +154,7 @@ async function enter(tx: SqlTx, dialect: string, now: string, { region, room, cl
       values (?, ?, ?, 0, '', ${now}) on conflict do nothing`,
     place,
   )
-  const hold = dialect === 'sqlite' ? '' : 'for update'
+  const hold = dialects[dialect].lock('for update')
   const [row] = await tx.query<{ generation: unknown; instance: string }>(
     `select generation, instance from onceonly_stream_sessions ${where} ${hold}`,
     place,
