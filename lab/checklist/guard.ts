@@ -92,7 +92,7 @@ export const guard: readonly Row[] = [
       {
         without: 'a pending answer gives its key back',
         file: 'service/messages/routes.ts',
-        find: "if (sent.kind === 'pending') protection?.notDone()",
+        find: "if (sent.kind === 'pending') context?.notDone()",
         replace: '',
         noticed: [
           {
@@ -137,7 +137,7 @@ export const guard: readonly Row[] = [
       {
         without: 'a refused request gives its key back',
         file: 'service/messages/routes.ts',
-        find: "if (sent.kind === 'refused') {\n        protection?.notDone()",
+        find: "if (sent.kind === 'refused') {\n        context?.notDone()",
         replace: "if (sent.kind === 'refused') {",
         noticed: [
           {

@@ -254,7 +254,7 @@ export const requestsOfServices: readonly Row[] = [
       {
         without: 'a protected route is documented with its key',
         file: 'service/escalations/routes.ts',
-        find: "repeat: { kind: 'command' as const, definition: command.definition }",
+        find: "repeat: { kind: 'command' as const, definition }",
         replace: 'repeat: undefined',
         noticed: [
           {
