@@ -199,7 +199,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     const { status, providerMessageId, error, dueAt } = statusOf(execution, now)
     const [written] = await sql.query<MessageRow>(
       `update messages set status = ?, provider_message_id = ?, due_at = ?, status_at = ?, sent_at = ?,
-         error = case when ? = 'sent' then null else coalesce(?, error) end,
+         error = case when ? = 'sent' then null else coalesce(?, error, ?) end,
          attachments = case when ? in ('sent', 'failed') then null else attachments end
        where id = ? and status not in ('sent', 'failed') returning ${messageColumns}`,
       [
@@ -209,7 +209,9 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
         now,
         status === 'sent' ? now : null,
         status,
-        error ?? fallbackOf(status, row),
+        error,
+        // An unknown outcome always has a reason; that of the sender counts, also if it came after the row was read.
+        status === 'unknown' ? VANISHED : null,
         // Only a message that is still to be sent needs them, and they are most of what it takes up.
         status,
         row.id,
@@ -344,11 +346,6 @@ interface Standing {
 }
 
 const VANISHED = 'The process that sent it vanished before its provider answered'
-
-/** An unknown outcome always has a reason: without a word of the sender, it vanished. */
-function fallbackOf(status: Standing['status'], row: MessageRow): string | null {
-  return status === 'unknown' && row.error === null ? VANISHED : null
-}
 
 const OUTCOMES: ReadonlySet<string> = new Set(['outcome_unknown', 'not_done', 'retry_later'])
 const isOutcome = (code: string) => OUTCOMES.has(code)

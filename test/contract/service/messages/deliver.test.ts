@@ -76,6 +76,17 @@ test('a provider that throws has said nothing', async () => {
   assert.deepEqual([status, error], ['unknown', 'a bug'])
 })
 
+test('a process that read the message before its outcome keeps the reason that the sender wrote', async () => {
+  await using world = await opened(async () => {
+    throw new Error('a bug')
+  })
+  await world.delivery.deliver(world.row)
+  // It still holds the message without a reason.
+  await world.delivery.follow(world.row)
+  const { status, error } = await world.stateOf()
+  assert.deepEqual([status, error], ['unknown', 'a bug'])
+})
+
 test('a late answer of the provider resolves the unknown', async () => {
   const answer = Promise.withResolvers<Result>()
   await using world = await opened(() => answer.promise)
