@@ -38,11 +38,11 @@ suite('a comparison', () => {
     ours: 'ours',
     other: 'other',
     measure: byTurns(
-      async () => told(log, 'ours', ours.shift()),
-      async () => told(log, 'other', other.shift()),
+      async () => logged(log, 'ours', ours.shift()),
+      async () => logged(log, 'other', other.shift()),
     ),
   })
-  const told = (log: string[], who: string, perS: number | undefined): Figures => {
+  const logged = (log: string[], who: string, perS: number | undefined): Figures => {
     log.push(who)
     return { perS: perS ?? Number.NaN }
   }

@@ -61,8 +61,8 @@ interface Asked {
 
 function askedOf({ routeOptions }: FastifyRequest): Asked {
   const { declaration } = routeOptions.config
-  const told = declaration === undefined || declaration === 'page' ? null : declaration
-  return { route: routeOptions.url ?? null, declaration: told }
+  const shown = declaration === undefined || declaration === 'page' ? null : declaration
+  return { route: routeOptions.url ?? null, declaration: shown }
 }
 
 function lineOf({ route, declaration }: Asked, request: FastifyRequest, reply: FastifyReply, ms: number) {

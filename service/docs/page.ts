@@ -88,10 +88,10 @@ function access({ security }: ShownOperation): Html {
 /** The most important fact for a reader of this API. */
 function promise(contract: ShownContract | undefined): Html | null {
   if (contract === undefined) return null
-  const told = (topic: string) => contract.checklist.find((each) => each.topic === topic)?.answer ?? 'open'
+  const answerOn = (topic: string) => contract.checklist.find((each) => each.topic === topic)?.answer ?? 'open'
   if (contract.kind === 'natural')
     return html`<p class="promise"><b>Repeating it</b>: ${prose(contract.repeats ?? '')}.</p>`
-  return html`<p class="promise"><b>Safe to repeat.</b> Key: ${told('key')}. Kept: ${told('retention')}. While the first attempt runs: ${told('running')}.</p>`
+  return html`<p class="promise"><b>Safe to repeat.</b> Key: ${answerOn('key')}. Kept: ${answerOn('retention')}. While the first attempt runs: ${answerOn('running')}.</p>`
 }
 
 function parameters(parameters: readonly ShownParameter[]): Html | null {

@@ -78,7 +78,7 @@ export function failureLog(log: Log, event: string): (error: unknown) => void {
   return (err) => log.warn({ event, err })
 }
 
-function lineOf(room: string, { kind, ...told }: { readonly kind: string; readonly error?: unknown }): object {
-  const { error, ...rest } = told
+function lineOf(room: string, { kind, ...fields }: { readonly kind: string; readonly error?: unknown }): object {
+  const { error, ...rest } = fields
   return { ...rest, event: `${room}.${kind}`, ...(error === undefined ? {} : { err: error }) }
 }

@@ -36,7 +36,7 @@ async function served(context: TestContext, onError = (_error: unknown): void =>
 }
 
 /** @returns everything that came back until `enough` */
-async function told(context: TestContext, port: number, text: string, enough: RegExp): Promise<string> {
+async function sees(context: TestContext, port: number, text: string, enough: RegExp): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   context.after(() => socket.destroy())
   socket.write(text)
@@ -49,7 +49,7 @@ test('a body in 100 000 pieces of one byte is read in a few, whole and in order'
   const { port } = await served(context)
   const sent = Array.from({ length: 100_000 }, (_, at) => 'abcdefg'[at % 7]).join('')
   const chunks = sent.replaceAll(/./g, '1\r\n$&\r\n')
-  const seen = await told(context, port, `POST /read HTTP/1.1\r\n${HEAD}\r\n\r\n${chunks}0\r\n\r\n`, /\}/)
+  const seen = await sees(context, port, `POST /read HTTP/1.1\r\n${HEAD}\r\n\r\n${chunks}0\r\n\r\n`, /\}/)
   const { pieces, body } = JSON.parse(seen.slice(seen.indexOf('{'))) as Read
   assert.equal(body, sent)
   assert.ok(pieces < 10, `${pieces} pieces`)
@@ -58,7 +58,7 @@ test('a body in 100 000 pieces of one byte is read in a few, whole and in order'
 test('a refused body is dropped, and its connection continues', async (context) => {
   const { port } = await served(context)
   const refused = `POST /refuse HTTP/1.1\r\n${HEAD}\r\n\r\n${'1\r\na\r\n'.repeat(100_000)}0\r\n\r\n`
-  const seen = await told(context, port, refused + `POST /read HTTP/1.1\r\n${HEAD}\r\n\r\n1\r\nx\r\n0\r\n\r\n`, /"x"/)
+  const seen = await sees(context, port, refused + `POST /read HTTP/1.1\r\n${HEAD}\r\n\r\n1\r\nx\r\n0\r\n\r\n`, /"x"/)
   assert.match(seen, /^HTTP\/1.1 404 [^]*HTTP\/1.1 200 /)
 })
 

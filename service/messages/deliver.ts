@@ -164,8 +164,8 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
       // Another word came first: a person's, or a probe's. It stands, and a provider that contradicts it is reported.
       const status = (await read(row.id))?.status
       if ((status === 'sent' || status === 'failed') && status !== result.kind) {
-        const told = { messageId: row.id, recorded: status, answered: result.kind }
-        log.warn({ event: 'message.late_answer_conflict', ...told }, 'late answer contradicts the recorded outcome')
+        const both = { messageId: row.id, recorded: status, answered: result.kind }
+        log.warn({ event: 'message.late_answer_conflict', ...both }, 'late answer contradicts the recorded outcome')
       }
       return
     }

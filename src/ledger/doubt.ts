@@ -5,8 +5,8 @@ export function inDoubt(fault: OnceError): OnceError {
   if (fault.applied === 'maybe') return fault
   const { code, message, next, details, retryAfterMs } = fault
   // The advice is added to every message; it must not be there twice.
-  const told = message.endsWith(` ${next}`) ? message.slice(0, -next.length - 1) : message
-  return new OnceError(code, told, {
+  const text = message.endsWith(` ${next}`) ? message.slice(0, -next.length - 1) : message
+  return new OnceError(code, text, {
     cause: fault,
     applied: 'maybe',
     details,

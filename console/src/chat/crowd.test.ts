@@ -30,9 +30,9 @@ test('clocks of a crowd are written with names only where they are shown', () =>
 
 test('what many wrote at the same time is named by some beginnings, however long it is', () => {
   const messages = Array.from({ length: 100 }, (_, at) => ({ name: 'Eve', text: `${at} ${'z'.repeat(60_000)}` }))
-  const told = togetherOf(messages)
-  assert.ok(told.length < 1_000, `${told.length} characters`)
-  assert.match(told, /^0 zzz.*…, 1 zzz.*, and 95 more$/)
+  const text = togetherOf(messages)
+  assert.ok(text.length < 1_000, `${text.length} characters`)
+  assert.match(text, /^0 zzz.*…, 1 zzz.*, and 95 more$/)
   assert.equal(togetherOf([{ name: 'Ada', text: 'yes' }]), 'yes')
   assert.equal(togetherOf([]), '')
 })

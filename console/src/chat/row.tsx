@@ -72,7 +72,7 @@ export function Face({ name }: { readonly name: string }) {
   )
 }
 
-const told: Readonly<Record<MessageState, string>> = {
+const titles: Readonly<Record<MessageState, string>> = {
   pending: 'Only here, until a region takes it',
   accepted: 'On disk in its region; its place may still change',
   final: 'Its place is the same for all',
@@ -89,7 +89,7 @@ const labels: Readonly<Record<Exclude<MessageState, 'final'>, string>> = {
 
 function Mark({ state, final }: { readonly state: MessageState; readonly final: number | null }) {
   return (
-    <span class={`mark ${state}`} title={told[state]}>
+    <span class={`mark ${state}`} title={titles[state]}>
       {state === 'final' ? `#${final}` : labels[state]}
     </span>
   )

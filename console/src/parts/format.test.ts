@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { agoText, durationText, shortCountText, storedText } from './format.ts'
 
 test('durations have two units at most', () => {
-  const told = [0, 999, 1_500, 59_400, 60_000, 61_000, 3_600_000, 90_061_000, 86_400_000 * 3].map(durationText)
-  assert.deepEqual(told, ['0 ms', '999 ms', '1.5 s', '59 s', '1 min', '1 min 1 s', '1 h', '1 d 1 h', '3 d'])
+  const texts = [0, 999, 1_500, 59_400, 60_000, 61_000, 3_600_000, 90_061_000, 86_400_000 * 3].map(durationText)
+  assert.deepEqual(texts, ['0 ms', '999 ms', '1.5 s', '59 s', '1 min', '1 min 1 s', '1 h', '1 d 1 h', '3 d'])
   assert.equal(agoText(0, 5_000), '5.0 s ago')
   assert.equal(agoText(125_000, 5_000), 'in 2 min')
 })

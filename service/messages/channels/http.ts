@@ -46,21 +46,21 @@ export async function callProvider(
     // A provider that says "at once" while it refuses gets the same back-off as one that names no time.
     answered = { status, comeBack, retryAfterMs: retryAfterMs === 0 ? null : retryAfterMs, text }
   } catch (error) {
-    const told = `No answer of the provider: ${reasonOf(error)}`
-    if (singleCall(error) !== 'not_done') return { kind: 'unknown', error: told, code: 'no_answer' }
-    return { kind: 'not_now', error: told, code: 'unreached', unreached: true }
+    const reason = `No answer of the provider: ${reasonOf(error)}`
+    if (singleCall(error) !== 'not_done') return { kind: 'unknown', error: reason, code: 'no_answer' }
+    return { kind: 'not_now', error: reason, code: 'unreached', unreached: true }
   }
   const { status, text, comeBack, retryAfterMs } = answered
-  const told = `The provider answered ${status}${text === '' ? '' : `: ${text.slice(0, REASON_CHARS_MOST)}`}`
+  const reason = `The provider answered ${status}${text === '' ? '' : `: ${text.slice(0, REASON_CHARS_MOST)}`}`
   if (status >= 200 && status < 300) {
     const id = idOf(fieldsOf(text))
     return { kind: 'sent', providerMessageId: typeof id === 'string' && id !== '' ? id : ownId }
   }
   const code = `http_${status}`
-  if (comeBack) return { kind: 'not_now', error: told, code, ...(retryAfterMs === null ? {} : { retryAfterMs }) }
+  if (comeBack) return { kind: 'not_now', error: reason, code, ...(retryAfterMs === null ? {} : { retryAfterMs }) }
   const isLost = status >= 500 || (status < 400 && !POST_ELSEWHERE.has(status))
-  if (isLost) return { kind: 'unknown', error: told, code }
-  return { kind: 'failed', error: told, code, ...(ABOUT_MESSAGE.has(status) ? {} : { aboutCall: true }) }
+  if (isLost) return { kind: 'unknown', error: reason, code }
+  return { kind: 'failed', error: reason, code, ...(ABOUT_MESSAGE.has(status) ? {} : { aboutCall: true }) }
 }
 
 async function beginningOf({ body }: Response): Promise<string> {

@@ -66,14 +66,14 @@ async function sendMail({ url, from, timeoutMs }: SmtpOptions, message: Outgoing
 /** The server's own word decides; without one it depends on whether the content had left. */
 function resultOf(error: unknown, handedOver: boolean): Result {
   const { message, responseCode, command } = error as Error & { responseCode?: number; command?: string }
-  const told = `The mail server refused or was lost: ${message}`
+  const reason = `The mail server refused or was lost: ${message}`
   // 421 is the server going away: what it had read by then is unknown.
   if (responseCode !== undefined && !(handedOver && responseCode === 421)) {
-    return { kind: responseCode >= 500 ? 'failed' : 'not_now', error: told, code: `smtp_${responseCode}` }
+    return { kind: responseCode >= 500 ? 'failed' : 'not_now', error: reason, code: `smtp_${responseCode}` }
   }
-  if (handedOver) return { kind: 'unknown', error: told, code: 'no_answer' }
-  if (command === 'API') return { kind: 'failed', error: told, code: 'malformed' }
-  return { kind: 'not_now', error: told, code: 'unreached', unreached: true }
+  if (handedOver) return { kind: 'unknown', error: reason, code: 'no_answer' }
+  if (command === 'API') return { kind: 'failed', error: reason, code: 'malformed' }
+  return { kind: 'not_now', error: reason, code: 'unreached', unreached: true }
 }
 
 /** Always the same, so that a reader can detect copies. */

@@ -93,7 +93,7 @@ export function createBulk<I, T>(
         throw new OnceError('bad_input', 'An item key stands twice in one batch.')
       }
       const results = await bulk(batch, items, effect as Effect<I, T, unknown>, lanes)
-      return results.map((told, at) => ({ itemKey: items[at]?.itemKey ?? '', ...told }))
+      return results.map((named, at) => ({ itemKey: items[at]?.itemKey ?? '', ...named }))
     },
   }
 }
@@ -179,14 +179,14 @@ async function started<T>(lease: Lease, effect: () => Promise<T>, words: Words<T
 /** What was thrown, by the table of effects. */
 async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Promise<ItemWords> {
   const error = isVerdict(thrown) ? thrown.error : thrown
-  const told = failureOf(error)
+  const named = failureOf(error)
   if (isVerdict(thrown) && thrown.verdict === 'final') {
     await quietly(() => lease.settle(failed(error), INSIST), words)
-    return failure(told)
+    return failure(named)
   }
   if (isVerdict(thrown) && thrown.verdict === 'released') {
     await lease.release(INSIST)
-    return failure(told, (error as { retryable?: unknown } | null)?.retryable === true)
+    return failure(named, (error as { retryable?: unknown } | null)?.retryable === true)
   }
   words.onError(error)
   if (!isVerdict(thrown) && !words.mayRepeat(thrown)) {
@@ -195,7 +195,7 @@ async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Pro
   }
   const later = isVerdict(thrown) && thrown.retryAfterMs !== null ? { retryAfterMs: thrown.retryAfterMs } : {}
   await quietly(() => lease.settle({ kind: 'not_done', error, ...later }, INSIST), words)
-  return { ...failure(isVerdict(thrown) ? told : FAULT, true), ...later }
+  return { ...failure(isVerdict(thrown) ? named : FAULT, true), ...later }
 }
 
 /** The process that ran an item does not try again later to record it. */

@@ -85,15 +85,15 @@ interface Detail {
 
 function detailOf(record: LedgerRecord): string | null {
   const { facts } = record
-  const told = {
+  const common = {
     ...(record.history.length === 0 ? {} : { history: record.history }),
     ...(facts === undefined ? {} : { facts }),
   }
   if (record.state === 'unknown') {
     const { reason, probes, probeAt, probe } = record
-    return JSON.stringify({ ...told, reason, probes, probeAt, probe } satisfies Detail)
+    return JSON.stringify({ ...common, reason, probes, probeAt, probe } satisfies Detail)
   }
-  return record.history.length === 0 && facts === undefined ? null : JSON.stringify(told satisfies Detail)
+  return record.history.length === 0 && facts === undefined ? null : JSON.stringify(common satisfies Detail)
 }
 
 export function pointerText(pointer: Pointer | null): string | null {

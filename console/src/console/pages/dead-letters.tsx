@@ -57,8 +57,8 @@ export function InboxLetters({ consumer, done }: DoneProps & { readonly consumer
       <LetterList
         list={list}
         letterOf={({ letter, message, reason, failure, failures, parkedAt }) => {
-          const told = failure === null ? reason : `${reason}: ${failure.name}: ${failure.message}`
-          return { handle: letter, message, reason: told, attempts: failures, parkedAt }
+          const shownReason = failure === null ? reason : `${reason}: ${failure.name}: ${failure.message}`
+          return { handle: letter, message, reason: shownReason, attempts: failures, parkedAt }
         }}
         actionOf={(what, ids, preview) => ({ action: `inbox.${what}`, consumer, deadLetters: ids, preview })}
         done={done}

@@ -75,16 +75,16 @@ export function storeError(error: unknown, whenLost: AppliedWord): OnceError {
       applied: whenLost,
     })
   }
-  const told = `${sql.message} (SQLSTATE ${sql.code})`
+  const reason = `${sql.message} (SQLSTATE ${sql.code})`
   if (isBusy(error)) {
-    return new OnceError('store_busy', `PostgreSQL undid the statement: ${told}.`, { cause: error, applied: 'no' })
+    return new OnceError('store_busy', `PostgreSQL undid the statement: ${reason}.`, { cause: error, applied: 'no' })
   }
   if (DATA.test(sql.code)) {
-    return new OnceError('row_refused', `PostgreSQL refused a value: ${told}.`, { cause: error, applied: 'no' })
+    return new OnceError('row_refused', `PostgreSQL refused a value: ${reason}.`, { cause: error, applied: 'no' })
   }
   if (sql.code === ABORTED) return abortedError(error)
   // Whatever else the server refuses (read-only after a failover, a missing privilege, a full disk) it did not do.
-  return new OnceError('store_unavailable', `PostgreSQL refused the statement: ${told}.`, {
+  return new OnceError('store_unavailable', `PostgreSQL refused the statement: ${reason}.`, {
     cause: error,
     applied: 'no',
   })
