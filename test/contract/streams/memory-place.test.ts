@@ -17,15 +17,18 @@ test('a place in memory keeps one number of each sender, however many messages w
   await place.identify({ client: 'ann', epoch: 1, generation: 1 })
   const position = { logs: {}, ordered: 0 }
   const count = 40_000
+  const rounds = 3
   let runs = 0
   const settle = (number: number) => place.settle(`bob/1/${number}`, position, async () => void (runs += 1))
-  await settle(1)
-  const before = heapBytes()
-  for (let number = 2; number <= count; number++) await settle(number)
-  const grown = heapBytes() - before
-  // A list of their keys takes 77 bytes for each of them.
-  assert.ok(grown < count * 20, `${grown} bytes`)
+  const grown: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    const before = heapBytes()
+    for (let number = round * count + 1; number <= (round + 1) * count; number++) await settle(number)
+    grown.push(heapBytes() - before)
+  }
+  // A list of their keys takes 77 bytes for each of them, in every round; what else grows, grows in some.
+  assert.ok(Math.min(...grown) < count * 20, `${grown} bytes`)
   await place.load()
-  for (const number of [1, 777, count]) assert.equal(await settle(number), false)
-  assert.equal(runs, count)
+  for (const number of [1, 777, rounds * count]) assert.equal(await settle(number), false)
+  assert.equal(runs, rounds * count)
 })
