@@ -8,10 +8,14 @@ const MOST = 3
 
 onEveryRunStore('a process never drives more runs at once than its `concurrency`', async (world) => {
   let [now, most] = [0, 0]
+  const full = Promise.withResolvers<void>()
   const busy = defineRun('busy', (run) =>
     run.step('work', async () => {
       now += 1
       most = Math.max(most, now)
+      // The first ones wait for each other, so that the bound is reached and not only kept.
+      if (now === MOST) full.resolve()
+      await full.promise
       await setImmediate()
       now -= 1
     }),
