@@ -53,7 +53,7 @@ export const accessToRequests: readonly Row[] = [
         replace: 'if (true) return undefined',
         noticed: [
           {
-            file: 'test/contract/service/escalations-batch.test.ts',
+            file: 'test/proof/service/escalations-batch.test.ts',
             name: 'a batch that cannot be understood claims nothing',
           },
         ],

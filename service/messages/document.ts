@@ -124,7 +124,7 @@ export const resolveMessage = {
     repeats: 'the same outcome again answers the same message; another outcome is refused with 409',
     businessUniqueness: 'a delivery is one record of the ledger, and is ended under its fence',
     outbox: 'nothing is published',
-    tests: 'test/contract/service/messages-unknown.test.ts',
+    tests: 'test/proof/service/messages-unknown.test.ts',
   }),
 } satisfies Declaration
 

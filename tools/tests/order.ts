@@ -12,7 +12,7 @@ export const LONGEST: readonly string[] = [
   'test/proof/console/console.test.ts',
   'test/proof/ledger/transition/explore-hold.test.ts',
   'test/proof/runs/faults.test.ts',
-  'test/contract/service/escalations-batch.test.ts',
+  'test/proof/service/escalations-batch.test.ts',
   'test/proof/events/chain.test.ts',
   'test/proof/streams/simulation.test.ts',
   'test/contract/service/imports.test.ts',
@@ -29,6 +29,9 @@ export const LONGEST: readonly string[] = [
   'test/proof/ledger/transition/mutants.test.ts',
   'test/proof/project/docs/site.test.ts',
   'test/contract/service/outreach.test.ts',
+  'test/contract/service/main.test.ts',
+  'test/contract/ledger/lease.test.ts',
+  'test/contract/service/escalations-scenarios.test.ts',
 ]
 
 /** Puts the longest first and leaves the rest as it is. */
