@@ -7,7 +7,7 @@ import type { RecordView } from './tables.ts'
 import { decide, putRecord } from './tables.ts'
 
 export function createClaims(core: Core): Claims {
-  const { tables, time, writer, watchers } = core
+  const { tables, time, writer, watchers, nextTurn } = core
   const view: RecordView = {
     get: (id) => tables.records.get(id) ?? null,
     put: (record, before) => {
@@ -25,6 +25,7 @@ export function createClaims(core: Core): Claims {
   return {
     apply: async (request, call) => {
       core.checkOpen()
+      await nextTurn()
       // No transaction is open, so there is no turn to wait for: deciding ends before anything else can begin.
       if (writer.isFree()) return applyNow(request)
       return await writer.run({ short: true, waitMs: call.timeoutMs, late: () => late(call) }, () => applyNow(request))

@@ -3,6 +3,7 @@ import { transition } from '../../core/transition.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import type { MemoryStoreOptions } from './assemble.ts'
 import { assemble } from './assemble.ts'
+import { createNextTurn } from './core.ts'
 import type { MemoryTx } from './transactions.ts'
 import { createWatchers } from './watch.ts'
 
@@ -16,5 +17,5 @@ export type { MemoryTx } from './transactions.ts'
  */
 export function memoryStore(options: MemoryStoreOptions = {}): TransactionalStore<MemoryTx> {
   checkOptionNames('memoryStore', options, ['clock', 'testClock'])
-  return assemble(options, { machine: transition, watchers: createWatchers() })
+  return assemble(options, { machine: transition, watchers: createWatchers(), nextTurn: createNextTurn() })
 }
