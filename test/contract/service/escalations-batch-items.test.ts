@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Cluster, onEveryPlace, openCluster, type TestServer } from '../../support/service/cluster.ts'
-import { assertOnce, batchCreate, makeCases, resultsOf } from './escalations/escalations.ts'
+import { assertOnce, batchCreate, makeCases, resultsOf } from '../../support/service/escalations.ts'
 
 onEveryPlace('malformed items of a batch of escalations', (place) => {
   let cluster: Cluster

@@ -10,7 +10,14 @@ import {
   type TestServer,
   withTwoServers,
 } from '../../support/service/cluster.ts'
-import { assertOnce, batchCreate, escalate, type Item, makeCases, resultsOf } from './escalations/escalations.ts'
+import {
+  assertOnce,
+  batchCreate,
+  escalate,
+  type Item,
+  makeCases,
+  resultsOf,
+} from '../../support/service/escalations.ts'
 import { loseAnswersOf } from './lossy.ts'
 
 /** On SQLite a duplicate waits for the writer, but not for ever: a busy machine counts these in a second or two. */

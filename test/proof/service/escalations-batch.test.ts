@@ -8,7 +8,7 @@ import {
   type TestServer,
   withTwoServers,
 } from '../../support/service/cluster.ts'
-import { assertOnce, batchCreate, escalate, makeCases, QUEUE, resultsOf } from './escalations/escalations.ts'
+import { assertOnce, batchCreate, escalate, makeCases, QUEUE, resultsOf } from '../../support/service/escalations.ts'
 
 onEveryPlace('batches of escalations', (place) => {
   let cluster: Cluster

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
-import { assertOnce, batchCreate, makeCases, resultsOf } from '../../contract/service/escalations/escalations.ts'
 import { holdTable } from '../../support/service/break.ts'
 import { type Cluster, onEveryPlace, type TestServer, withTwoServers } from '../../support/service/cluster.ts'
+import { assertOnce, batchCreate, makeCases, resultsOf } from '../../support/service/escalations.ts'
 
 /** More rows than a machine can count: the process that began is killed in the middle of it, however busy all is. */
 const WITHOUT_END = 10 ** 15

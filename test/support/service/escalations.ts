@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { until } from '../../../../src/testing/until.ts'
-import type { Answer, Cluster, TestServer } from '../../../support/service/cluster.ts'
+import { until } from '../../../src/testing/until.ts'
+import type { Answer, Cluster, TestServer } from './cluster.ts'
 
 /** The result of one item of a batch. */
 export interface Result {
