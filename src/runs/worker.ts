@@ -263,6 +263,8 @@ export function createWorker(options: WorkerOptions): Worker {
       if (end.kind === 'suspended' && end.suspension.handedOver === true && !draining) more = true
     } finally {
       executions.delete(execution)
+      // A step that the body did not await may still act: its result belongs to no run, and must not be insisted on.
+      execution.lose()
     }
   }
 
