@@ -10,16 +10,19 @@ onEveryPlace(
   async (place) => {
     const rows = 2_000
     let killed = 0
+    const bothKilled = Promise.withResolvers<void>()
     const figures = await runStorm(place, {
       rows,
       broker: { kind: 'local' },
       leaseMs: LEASE_MS,
+      harmed: bothKilled.promise,
       async harm(relays, arrived) {
         // Two of three, each with a batch under way.
         if (killed < 2 && arrived > ((killed + 1) * rows) / 4) {
           await duringBatch(relays[killed])
           relays[killed]?.signal('SIGKILL')
           killed += 1
+          if (killed === 2) bothKilled.resolve()
         }
       },
     })

@@ -16,6 +16,8 @@ export interface Storm {
   readonly leaseMs: number
   /** Called as rows arrive, so that the caller can cause faults in the middle of the storm. */
   harm(relays: readonly Child[], arrived: number): Promise<void> | void
+  /** The last rows are written after it, so that the storm is not over before its harm is done. */
+  readonly harmed?: Promise<void>
   readonly progress?: (arrived: number) => void
   /** How long without any arrival means that rows are lost. */
   readonly patienceMs?: number
@@ -69,7 +71,7 @@ export async function runStorm(place: Place, storm: Storm): Promise<StormFigures
   }
   for (let n = 0; n < RELAYS; n++) start()
 
-  const writing = writeRows(store, outbox, storm.rows)
+  const writing = writeRows(store, outbox, storm.rows, storm.harmed)
   let harmed = Promise.resolve()
   const watch = setInterval(() => {
     harmed = harmed.then(() => storm.harm(relays, book.first.size))
@@ -104,11 +106,17 @@ async function settled(book: Book, wanted: number, patienceMs: number): Promise<
   }
 }
 
-async function writeRows(store: SqlStore, outbox: Outbox, rows: number): Promise<ReadonlySet<string>> {
+async function writeRows(
+  store: SqlStore,
+  outbox: Outbox,
+  rows: number,
+  harmed: Promise<void> | undefined,
+): Promise<ReadonlySet<string>> {
   const committed = new Set<string>()
   const commits = Array.from({ length: Math.ceil(rows / ROWS_PER_COMMIT) }, (_, n) => n)
   const writer = async () => {
     for (let n = commits.shift(); n !== undefined; n = commits.shift()) {
+      if (commits.length === 0) await harmed
       const undone = n % 10 === 9
       const ids = Array.from({ length: ROWS_PER_COMMIT }, (_, m) => `${undone ? 'undone' : 'row'}-${n}-${m}`)
       const work = store.transactions.run(async ({ tx }) => {
