@@ -17,5 +17,7 @@ export type { MemoryTx } from './transactions.ts'
  */
 export function memoryStore(options: MemoryStoreOptions = {}): TransactionalStore<MemoryTx> {
   checkOptionNames('memoryStore', options, ['clock', 'testClock'])
-  return assemble(options, { machine: transition, watchers: createWatchers(), nextTurn: createNextTurn() })
+  const parts = { machine: transition, watchers: createWatchers() }
+  // A store with a clock of its own lives in simulated time, in which the event loop does not turn.
+  return assemble(options, options.clock === undefined ? { ...parts, nextTurn: createNextTurn() } : parts)
 }
