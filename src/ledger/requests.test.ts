@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuntime } from '../runtime/test-runtime.ts'
-import { isOnceError, OnceError } from './core/errors.ts'
+import { OnceError } from './core/errors.ts'
 import { SECOND } from './core/limits.ts'
 import type { ReconcileRequest, Request } from './core/request.ts'
 import { createRequests } from './requests.ts'
 import type { AppliedDecision, Claims } from './store/port.ts'
+import { watched } from './store/test-requests.ts'
 
 /** A store that is answered by hand: every call waits until the test says what becomes of it. */
 function manualClaims() {
@@ -25,19 +26,6 @@ function manualClaims() {
 const ok: AppliedDecision = { decision: { kind: 'unchanged' }, record: null, now: 0 }
 const reconcile = (id: string): ReconcileRequest => ({ kind: 'reconcile', id })
 const away = (applied: 'no' | 'maybe') => new OnceError('store_unavailable', 'Away.', { applied })
-
-/** How a promise ended so far. */
-function watched<T>(promise: Promise<T>): { state: string; error: OnceError | null } {
-  const seen: { state: string; error: OnceError | null } = { state: 'waiting', error: null }
-  promise.then(
-    () => void (seen.state = 'done'),
-    (error: unknown) => {
-      assert.ok(isOnceError(error))
-      Object.assign(seen, { state: error.code, error })
-    },
-  )
-  return seen
-}
 
 test('after a lost connection a request is repeated, and the last error says that it may have happened', async () => {
   const runtime = createTestRuntime()

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuntime } from '../../runtime/test-runtime.ts'
 import type { ErrorOptions } from '../core/errors.ts'
-import { isOnceError, OnceError } from '../core/errors.ts'
+import { OnceError } from '../core/errors.ts'
 import { limits, SECOND } from '../core/limits.ts'
 import type { ReconcileRequest, RenewRequest, Request, SettleRequest } from '../core/request.ts'
 import type { Applied } from './port.ts'
 import { createRequestGroup } from './request-group.ts'
+import { watched } from './test-requests.ts'
 
 /** A group commit whose flushes are answered by hand: each waits until the test says what becomes of it. */
 function manualGroup(lanes = 1) {
@@ -38,19 +39,6 @@ const settleLike = (id: string, bytes: number): SettleRequest => {
   return { kind: 'settle', id, grant: {} as SettleRequest['grant'], to, pointer: null }
 }
 const refused = (options: ErrorOptions = {}) => new OnceError('row_refused', 'No.', options)
-
-/** How a promise ended so far. */
-function watched<T>(promise: Promise<T>): { state: string; error: OnceError | null } {
-  const seen: { state: string; error: OnceError | null } = { state: 'waiting', error: null }
-  promise.then(
-    () => void (seen.state = 'done'),
-    (error: unknown) => {
-      assert.ok(isOnceError(error))
-      Object.assign(seen, { state: error.code, error })
-    },
-  )
-  return seen
-}
 
 test('what arrives while a flush is under way is the next flush, sorted by id', async () => {
   const { runtime, flushes, ids, apply, stop } = manualGroup()

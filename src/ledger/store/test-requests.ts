@@ -1,3 +1,6 @@
+import assert from 'node:assert/strict'
+import type { OnceError } from '../core/errors.ts'
+import { isOnceError } from '../core/errors.ts'
 import { recordIdOf } from '../core/identity.ts'
 import type { Policy } from '../core/record.ts'
 import type { ClaimRequest, Grant, Settlement, SettleRequest } from '../core/request.ts'
@@ -33,4 +36,17 @@ export const DONE: Settlement = { state: 'succeeded', outcome: { kept: 'response
 
 export function settleOf(grant: Grant, to: Settlement = DONE): SettleRequest {
   return { kind: 'settle', id: grant.id, grant, to, pointer: null }
+}
+
+/** How a promise ended so far. */
+export function watched<T>(promise: Promise<T>): { state: string; error: OnceError | null } {
+  const seen: { state: string; error: OnceError | null } = { state: 'waiting', error: null }
+  promise.then(
+    () => void (seen.state = 'done'),
+    (error: unknown) => {
+      assert.ok(isOnceError(error))
+      Object.assign(seen, { state: error.code, error })
+    },
+  )
+  return seen
 }
