@@ -8,13 +8,13 @@ import { join } from 'node:path'
 import { sqliteStore } from 'onceonly/sqlite'
 import type { Entry } from 'onceonly/stream'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
-import type { Region } from 'onceonly/stream/server'
+import type { StreamRegion } from 'onceonly/stream/server'
 import {
   createLocalExchange,
-  createRegion,
   createSocketServer,
   createSqlOrderLog,
   createSqlRoomLog,
+  createStreamRegion,
 } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
 
@@ -27,7 +27,7 @@ const names = ['eu', 'us'] as const
 const exchange = createLocalExchange()
 const order = createSqlOrderLog({ store })
 const regions = names.map((region) =>
-  createRegion({
+  createStreamRegion({
     region,
     log: createSqlRoomLog({ store, region }),
     order,
@@ -39,7 +39,7 @@ const regions = names.map((region) =>
 // Your HTTP server, your authentication; the class is that of `ws`.
 const server = createServer()
 await happened(server.listen(0, '127.0.0.1'), 'listening')
-const sockets = createSocketServer<Region | undefined>({
+const sockets = createSocketServer<StreamRegion | undefined>({
   server,
   path: '/socket',
   WebSocketServer,
@@ -48,7 +48,7 @@ const sockets = createSocketServer<Region | undefined>({
     const asked = names.findIndex((name) => request.url?.endsWith(`=${name}`) ?? false)
     return { kind: 'admitted', who: regions[asked] }
   },
-  begin: (link, region = regions[0] as Region) => region.connect(link),
+  begin: (link, region = regions[0] as StreamRegion) => region.connect(link),
 })
 const { port } = server.address() as AddressInfo
 

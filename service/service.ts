@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { createLedger, isOnceError } from 'onceonly'
 import { accessFinding } from 'onceonly/admin'
-import { createAccess } from 'onceonly/console'
+import { createConsoleAccess } from 'onceonly/console'
 import { frontLimits } from 'onceonly/http'
 import type { Outbox } from 'onceonly/outbox'
 import type { Around } from 'onceonly/telemetry'
@@ -98,7 +98,7 @@ export async function startService(config: Config): Promise<Service> {
     const admin = adminOn({ once, leased, base })
     const { operatorToken } = secrets
     addAdmin(server, { once, base, admin, workspaces, operatorToken, testClock: config.testClock })
-    const access = createAccess(tokensOf(config, operatorToken))
+    const access = createConsoleAccess(tokensOf(config, operatorToken))
     addMetrics(server, { config, metrics, access })
     addEscalations(server, { once, protect, base, workspaces })
     const messages = addMessages(server, {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqliteStore } from 'onceonly/sqlite'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
-import { createRegion, createSocketServer, createSqlRoomLog } from 'onceonly/stream/server'
+import { createSocketServer, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import { openLink } from './link.ts'
@@ -16,7 +16,7 @@ import { WINDOW } from './task.ts'
 const task = readTask<StreamsTask>()
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-bench-'))
 const store = sqliteStore(join(folder, 'streams.db'))
-const region = createRegion({ region: 'eu', log: createSqlRoomLog({ store, region: 'eu' }) })
+const region = createStreamRegion({ region: 'eu', log: createSqlRoomLog({ store, region: 'eu' }) })
 const server = createServer()
 await once(server.listen(0, '127.0.0.1'), 'listening')
 const frameBytes: number[] = []

@@ -2,7 +2,7 @@ import { failed, succeeded } from '../../src/ledger/claim.ts'
 import { isOnceError } from '../../src/ledger/core/errors.ts'
 import { effectKeyOf } from '../../src/ledger/core/identity.ts'
 import type { LedgerRecord } from '../../src/ledger/core/record.ts'
-import type { ActOptions } from '../../src/ledger/operator.ts'
+import type { OperatorOptions } from '../../src/ledger/operator.ts'
 import { rerun } from '../../src/ledger/operator.ts'
 import type { Host } from './host.ts'
 import type { CommandPlan } from './scenario.ts'
@@ -17,7 +17,7 @@ export async function actNowAndThen(world: World, host: Host, command: CommandPl
     const view = await host.ledger.get(identity)
     if (view === null) return
     const { record } = view
-    const options: ActOptions = random.chance(0.8) ? { by: 'ops', ifFence: record.fence } : { by: 'ops' }
+    const options: OperatorOptions = random.chance(0.8) ? { by: 'ops', ifFence: record.fence } : { by: 'ops' }
     trace.note(`person at ${host.name} looks at ${command.name}: ${record.state} under fence ${record.fence}`)
     // Operators think before they act, and meanwhile the world continues.
     await nap(host.process.runtime, random.below(random.pick([50, 10_000])))
@@ -37,7 +37,7 @@ async function resolve(
   { ledger }: Host,
   command: CommandPlan,
   record: LedgerRecord,
-  options: ActOptions,
+  options: OperatorOptions,
 ): Promise<void> {
   const { random, provider } = world
   const identity = { ...command.parts, operation: command.operation.name }

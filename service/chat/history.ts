@@ -1,4 +1,4 @@
-import type { Counts, Entry, HistoryEvent, Position } from 'onceonly/stream'
+import type { Counts, Entry, Position, ShivizEvent } from 'onceonly/stream'
 import { identityText } from 'onceonly/stream'
 import type { OrderLog, RoomLog, StoredEntry } from 'onceonly/stream/server'
 import { HISTORY_MESSAGES } from './words.ts'
@@ -43,7 +43,7 @@ async function newest(log: RoomLog, room: string): Promise<readonly StoredEntry[
 }
 
 /** As ShiViz reads it: people are the hosts, and what they said are the events. */
-export function eventsOf(messages: readonly HistoryMessage[]): readonly HistoryEvent[] {
+export function eventsOf(messages: readonly HistoryMessage[]): readonly ShivizEvent[] {
   return messages.map(({ clock, ...message }) => ({ host: hostOf(message), clock, text: textOf(message.body) }))
 }
 

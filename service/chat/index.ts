@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import type { Access } from 'onceonly/console'
-import type { HistoryEvent } from 'onceonly/stream'
+import type { ConsoleAccess } from 'onceonly/console'
+import type { ShivizEvent } from 'onceonly/stream'
 import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
@@ -26,7 +26,7 @@ interface Parts {
   readonly quotas: Quotas
   /** Null without a demo. */
   readonly demoKey: string | null
-  readonly access: Pick<Access, 'isLocal'>
+  readonly access: Pick<ConsoleAccess, 'isLocal'>
   readonly log: Log
   readonly watch: Watch
 }
@@ -36,7 +36,7 @@ export interface Rooms {
   /** Open sessions of this process. */
   sessions(): readonly { readonly region: string; readonly sessions: number }[]
   /** Null when there is no such region. The room is one that exists. */
-  history(room: string, region: string): Promise<readonly HistoryEvent[] | null>
+  history(room: string, region: string): Promise<readonly ShivizEvent[] | null>
 }
 
 interface Chat {

@@ -1,11 +1,11 @@
 import {
   createLocalExchange,
-  createRegion,
   createSqlOrderLog,
   createSqlRoomLog,
+  createStreamRegion,
   type OrderLog,
-  type Region,
   type RoomLog,
+  type StreamRegion,
 } from 'onceonly/stream/server'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
@@ -17,7 +17,7 @@ import { type RegionName, regionNames } from './words.ts'
 /** Five regions in one process, each with its own log, on one store for the final order. */
 export interface Regions {
   readonly order: OrderLog
-  regionOf(name: RegionName): Region
+  regionOf(name: RegionName): StreamRegion
   logOf(name: RegionName): RoomLog
   stop(): Promise<void>
 }
@@ -34,11 +34,11 @@ export function createRegions({ base, network, retention, log, watch }: Parts): 
   const exchange = createLocalExchange({ way: (from, to, room) => network.way(from, to, room) })
   const order = createSqlOrderLog({ store: base.store })
   const logs = new Map<RegionName, RoomLog>()
-  const regions = new Map<RegionName, Region>()
+  const regions = new Map<RegionName, StreamRegion>()
   for (const name of regionNames) {
     const roomLog = createSqlRoomLog({ store: base.store, region: name })
     logs.set(name, roomLog)
-    const region = createRegion({
+    const region = createStreamRegion({
       region: name,
       log: roomLog,
       order,

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Access } from 'onceonly/console'
+import type { ConsoleAccess } from 'onceonly/console'
 import { shivizParser, toShiViz } from 'onceonly/stream'
 import { requestOf } from '../console/request.ts'
 import type { InputTypes } from '../http/input.ts'
@@ -108,7 +108,7 @@ function viewOf({ network, presence }: Pick<Parts, 'network' | 'presence'>, work
 /** For a page on the machine of the demo: its key, without asking for it. */
 export function addDemo(
   server: FastifyInstance,
-  access: Pick<Access, 'isLocal'>,
+  access: Pick<ConsoleAccess, 'isLocal'>,
   demo: { readonly apiKey: string; readonly switches: boolean },
 ): void {
   server.get('/chat/demo', { config: { declaration: document.readDemo } }, async (request, reply) =>

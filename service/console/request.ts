@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify'
-import type { ConsoleRequest, Tokens } from 'onceonly/console'
+import type { ConsoleRequest, ConsoleTokens } from 'onceonly/console'
 import type { Config } from '../config.ts'
 
 /** @param operatorToken the one that was chosen, or else made at the first start */
-export function tokensOf({ operatorToken: chosen, viewerToken: viewer }: Config, operatorToken: string): Tokens {
+export function tokensOf({ operatorToken: chosen, viewerToken: viewer }: Config, operatorToken: string): ConsoleTokens {
   return { operator: operatorToken, viewer, chosen: chosen !== null || viewer !== null }
 }
 

@@ -1,4 +1,4 @@
-import type { HistoryEntry } from 'onceonly/saga'
+import type { SagaHistoryEntry } from 'onceonly/saga'
 import Type, { type Static } from 'typebox'
 import { oneOf } from '../http/input.ts'
 import { count, instant, list, named, record, text } from '../openapi/declaration.ts'
@@ -22,7 +22,7 @@ export const historyEvent = named(
 )
 export type HistoryView = Static<typeof historyEvent>
 
-export function historyView(entry: HistoryEntry): HistoryView {
+export function historyView(entry: SagaHistoryEntry): HistoryView {
   const { event, state, did } = entry
   const base = { at: new Date(entry.at).toISOString(), event, state, outcome: did, path: [], sent: {}, notes: [] }
   switch (entry.did) {

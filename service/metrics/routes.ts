@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Access } from 'onceonly/console'
+import type { ConsoleAccess } from 'onceonly/console'
 import type { Config } from '../config.ts'
 import { requestOf } from '../console/request.ts'
 import { sendProblem } from '../http/problem.ts'
@@ -8,7 +8,7 @@ import type { Metrics } from './metrics.ts'
 interface Parts {
   readonly config: Config
   readonly metrics: Metrics
-  readonly access: Access
+  readonly access: ConsoleAccess
 }
 
 /** `GET /metrics`: for Prometheus, which sends a token; only a server to try things with answers this machine without. */

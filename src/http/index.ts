@@ -27,13 +27,13 @@ export { createBulk } from './protocol/bulk.ts'
 export type { ItemWords } from './protocol/bulk-words.ts'
 export type {
   BatchRoute,
+  ChecklistTopic,
   CommandRoute,
   DesignAnswer,
   NaturalNotes,
   NaturalRoute,
   OpenAnswer,
   ServedRoute,
-  Topic,
 } from './protocol/describe.ts'
 export { checklist, describe, openAnswers } from './protocol/describe.ts'
 export type { Answer, Captured, HeaderList, Incoming, IncomingBody, MissingBody } from './protocol/exchange.ts'
@@ -46,7 +46,7 @@ export type { ProblemRow, Situation } from './protocol/problem.ts'
 export { errorMember, shouldRetryHeaders, situations } from './protocol/problem.ts'
 export { problemPage } from './protocol/problem-page.ts'
 export type { Profile, ProfileName } from './protocol/profiles.ts'
-export type { Begun, HttpOptions, Route } from './protocol/protect.ts'
+export type { BegunRequest, HttpOptions, Route } from './protocol/protect.ts'
 export { createRoute } from './protocol/protect.ts'
 export type { KeepAnswer, StoredAnswer } from './protocol/record.ts'
 export type { Defined, KeySource, RouteDefinition, RouteGuard, RouteNotes, Who } from './protocol/route.ts'

@@ -16,7 +16,7 @@ import type { BusyCaller, Page, RecordFilter, RecordView, StateCounts } from './
 /** Frees an unknown for another attempt, with the same effect keys. */
 export const rerun = { kind: 'rerun' } as const
 
-export interface ActOptions {
+export interface OperatorOptions {
   /** Who acts: kept in the record's history. */
   readonly by?: string
   /** Only if the record is still the one that was looked at. */
@@ -38,11 +38,11 @@ export interface Operator {
   /** Callers with the most attempts since a time of the store's clock; the last hour, when left out. */
   busiest(options?: { readonly since?: number; readonly limit?: number }): Promise<readonly BusyCaller[]>
   /** The person's word on an unknown outcome. */
-  resolve(identity: Identity, ending: Ending | typeof rerun, options?: ActOptions): Promise<void>
+  resolve(identity: Identity, ending: Ending | typeof rerun, options?: OperatorOptions): Promise<void>
   /** Takes a running claim away from its holder: the next claim runs, with the same effect keys. */
-  release(identity: Identity, options?: ActOptions): Promise<void>
+  release(identity: Identity, options?: OperatorOptions): Promise<void>
   /** Makes the identity new again, with new effect keys. */
-  forget(identity: Identity, options?: ActOptions): Promise<void>
+  forget(identity: Identity, options?: OperatorOptions): Promise<void>
 }
 
 const call = { timeoutMs: limits.storeCallMs }
@@ -67,7 +67,7 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
     return { kind: 'succeeded', outcome, pointer: named }
   }
 
-  async function forget(identity: Identity, options: ActOptions, onlyRunning: boolean): Promise<void> {
+  async function forget(identity: Identity, options: OperatorOptions, onlyRunning: boolean): Promise<void> {
     refuseInsideTransaction(onlyRunning ? 'release' : 'forget')
     checkIdentity(identity)
     const { by = ANONYMOUS, ifFence = null } = options

@@ -2,7 +2,7 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { SECOND } from '../ledger/core/limits.ts'
 import { final, notDone, singleCall } from '../ledger/core/verdict.ts'
 import type { Channel } from './channel.ts'
-import type { KeyPlace, ProviderProfile } from './providers.ts'
+import type { KeyLocation, ProviderProfile } from './providers.ts'
 
 /** A request as data: it can be recorded, compared by a replay, and sent again byte for byte. */
 export interface HttpPlan<Body = unknown> {
@@ -146,7 +146,7 @@ function refused(text: string): Error {
 
 function withKey(
   plan: HttpPlan,
-  carries: KeyPlace | null,
+  carries: KeyLocation | null,
   key: string,
 ): { readonly headers: Readonly<Record<string, string>>; readonly body: unknown } {
   if (carries === null) return { headers: {}, body: plan.body }

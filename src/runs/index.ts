@@ -20,7 +20,7 @@ export type { FormFields, HttpChannelOptions, HttpPlan, HttpSent } from './http-
 export { httpChannel } from './http-channel.ts'
 export { stepKey } from './key.ts'
 export type { Resolution, RunOperator, RunPage, RunQuery } from './operate.ts'
-export type { KeyPlace, ProviderProfile } from './providers.ts'
+export type { KeyLocation, ProviderProfile } from './providers.ts'
 export { providers } from './providers.ts'
 export type { Compared, Replay, ReplayOptions, ReplayStep } from './replay.ts'
 export type { StepContext, TransactionStepContext, Verified } from './step-context.ts'

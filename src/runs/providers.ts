@@ -1,7 +1,7 @@
 import { DAY, HOUR } from '../ledger/core/limits.ts'
 import type { Offer } from './channel.ts'
 
-export type KeyPlace =
+export type KeyLocation =
   | { readonly header: string }
   | { readonly field: string }
   | { readonly list: string; readonly tag: string }
@@ -11,7 +11,7 @@ export interface ProviderProfile {
   readonly name: string
   readonly offer: Offer
   /** Where the key or the tag goes: a header, a field of the body, or a list in the body of `{ Name, Value }` pairs. */
-  readonly carries: KeyPlace | null
+  readonly carries: KeyLocation | null
   /** How it takes its bodies; JSON, when left out. */
   readonly body?: 'json' | 'form'
   /** The longest key that it takes, in characters. */

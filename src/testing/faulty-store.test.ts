@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { isOnceError } from '../ledger/core/errors.ts'
 import type { ClaimRequest } from '../ledger/core/request.ts'
 import { memoryStore } from '../ledger/stores/memory/index.ts'
-import type { Fault } from './faulty-store.ts'
+import type { StoreFault } from './faulty-store.ts'
 import { createFaultyStore } from './faulty-store.ts'
 
 const CALL = { timeoutMs: 1_000 }
@@ -16,7 +16,7 @@ function claimOf(claimId: string): ClaimRequest {
   return { kind: 'claim', id: 'r', identity, claimId, fingerprints: ['v1:1:a'], ...rest }
 }
 
-const cases: readonly (readonly [Fault, 'no' | 'maybe', boolean])[] = [
+const cases: readonly (readonly [StoreFault, 'no' | 'maybe', boolean])[] = [
   ['refused', 'no', false],
   ['lost_request', 'maybe', false],
   ['lost_answer', 'maybe', true],

@@ -4,7 +4,7 @@ import type { Claims, Session, Store, Transactions } from '../ledger/store/port.
 import { createRandom } from './random.ts'
 
 /** What goes wrong with one call. */
-export type Fault =
+export type StoreFault =
   | 'none'
   /** It fails before anything was sent: certainly not applied. */
   | 'refused'
@@ -29,7 +29,7 @@ export interface FaultyOptions {
   /** Faults by chance, the same ones for the same seed. */
   readonly seed?: number
   /** Faults by plan; what the plan does not mention goes well. */
-  readonly script?: (step: FaultStep) => Fault | undefined
+  readonly script?: (step: FaultStep) => StoreFault | undefined
   /** How often a call of a seeded store goes wrong. */
   readonly rate?: number
   /** Called before every call, and again before its answer: a virtual delay, or none. */
@@ -43,7 +43,7 @@ export interface Faults {
   heal(): void
   readonly crashed: boolean
   /** What went wrong so far, in order. */
-  readonly log: readonly { readonly step: FaultStep; readonly fault: Fault }[]
+  readonly log: readonly { readonly step: FaultStep; readonly fault: StoreFault }[]
 }
 
 const RATE = 0.2
@@ -56,12 +56,12 @@ const byChance = ['refused', 'lost_request', 'lost_answer'] as const
 export function createFaultyStore<S extends Store>(store: S, options: FaultyOptions): S & { readonly faults: Faults } {
   const random = createRandom(options.seed ?? 0)
   const rate = options.seed === undefined ? 0 : (options.rate ?? RATE)
-  const log: { step: FaultStep; fault: Fault }[] = []
+  const log: { step: FaultStep; fault: StoreFault }[] = []
   let steps = 0
   let crashed = false
   let healed = false
 
-  function draw(step: FaultStep): Fault {
+  function draw(step: FaultStep): StoreFault {
     if (healed) return 'none'
     const planned = options.script?.(step)
     const fault = planned ?? (random.chance(rate) ? random.pick(byChance) : 'none')

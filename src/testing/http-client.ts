@@ -34,7 +34,7 @@ export interface Reply {
   json(): any
 }
 
-export interface Exchange {
+export interface HttpExchange {
   /** Resolves with all that came, when the connection is over. */
   readonly reply: Promise<Reply>
   /** Resolves when the first bytes of the answer are here. */
@@ -45,7 +45,7 @@ export interface Exchange {
   hangUp(): void
 }
 
-export function exchange(port: number, request: RawRequest): Exchange {
+export function exchange(port: number, request: RawRequest): HttpExchange {
   const chunks: Buffer[] = []
   const ended = Promise.withResolvers<Reply>()
   const begun = Promise.withResolvers<void>()

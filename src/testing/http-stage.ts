@@ -7,7 +7,7 @@ import { createLedger } from '../ledger/ledger.ts'
 import type { RecordView, TransactionalStore } from '../ledger/store/port.ts'
 import type { MemoryTx } from '../ledger/stores/memory/index.ts'
 import { memoryStore } from '../ledger/stores/memory/index.ts'
-import type { Exchange, RawRequest, Reply } from './http-client.ts'
+import type { HttpExchange, RawRequest, Reply } from './http-client.ts'
 import { exchange } from './http-client.ts'
 import type { Act, Asker, Call, Serve, Served, Site, SiteRoute } from './http-site.ts'
 
@@ -59,7 +59,7 @@ export interface Stage {
   /** Errors that an adapter reported, because no client sees them. */
   readonly faults: readonly unknown[]
   ask(options?: AskOptions): Promise<Reply>
-  open(options?: AskOptions): Exchange
+  open(options?: AskOptions): HttpExchange
   records(): Promise<readonly RecordView[]>
   /** A business write in the transaction of a handler. */
   write(call: Call, row: string): Promise<void>

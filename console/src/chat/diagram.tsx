@@ -1,4 +1,4 @@
-import { type HistoryEvent, toShiViz } from 'onceonly/stream'
+import { type ShivizEvent, toShiViz } from 'onceonly/stream'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { SpaceTime } from '../parts/space-time.tsx'
 import { useChanges } from './frames.ts'
@@ -37,7 +37,7 @@ export function Diagram({ history }: { readonly history: History }) {
 }
 
 /** The same events as a file that the ShiViz viewer opens. */
-function save(events: readonly HistoryEvent[]): void {
+function save(events: readonly ShivizEvent[]): void {
   const address = URL.createObjectURL(new Blob([toShiViz(events)], { type: 'text/plain' }))
   const link = document.createElement('a')
   link.href = address

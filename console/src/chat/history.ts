@@ -1,11 +1,11 @@
-import { type Counts, type Entry, type HistoryEvent, identityText } from 'onceonly/stream'
+import { type Counts, type Entry, identityText, type ShivizEvent } from 'onceonly/stream'
 import { saidOf } from './said.ts'
 
 export interface History {
   /** Called in an order in which causes come first, once for each entry. */
   add(entry: Entry): boolean
   /** One event for each message, on the line of its author; the newest ones, where there are too many. */
-  readonly events: readonly HistoryEvent[]
+  readonly events: readonly ShivizEvent[]
   /** Grows with each event, also when an older one is dropped for it. */
   readonly version: number
   subscribe(changed: () => void): () => void
@@ -30,7 +30,7 @@ interface LogClocks {
  * seen of all others when they said it. So an arrow from one message to another means that the second may answer the first.
  */
 export function createHistory(): History {
-  const events: HistoryEvent[] = []
+  const events: ShivizEvent[] = []
   const known = new Set<string>()
   /** The number of each author, and the name of each number. */
   const hosts = new Map<string, number>()
@@ -107,7 +107,7 @@ export function createHistory(): History {
   }
 
   /** Its clock by names is made when it is shown: most never are. */
-  function eventOf(host: number, clock: Clock, text: string): HistoryEvent {
+  function eventOf(host: number, clock: Clock, text: string): ShivizEvent {
     let counts: Counts | undefined
     const spelled = () => Object.fromEntries(clock.flatMap((count, at) => (count > 0 ? [[names[at], count]] : [])))
     return {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fromShiViz, type HistoryEvent, toShiViz, VectorClock } from 'onceonly/stream'
+import { fromShiViz, type ShivizEvent, toShiViz, VectorClock } from 'onceonly/stream'
 import { drawn } from './arrows.ts'
 
 /** Hosts that send to each other by a list of dice: each event is a local step, or takes the clock of another event. */
-function play(dice: readonly (readonly [number, number])[]): readonly HistoryEvent[] {
+function play(dice: readonly (readonly [number, number])[]): readonly ShivizEvent[] {
   const clocks = ['a', 'b', 'c', 'd'].map((node) => new VectorClock(node))
-  const history: HistoryEvent[] = []
+  const history: ShivizEvent[] = []
   for (const [who, from] of dice) {
     const clock = clocks[who % clocks.length]
     if (clock === undefined) continue
@@ -19,8 +19,8 @@ function play(dice: readonly (readonly [number, number])[]): readonly HistoryEve
 }
 
 /** Straight from the meaning: an event causes another when it is before it and nothing lies between. */
-function meant(history: readonly HistoryEvent[]): Set<string> {
-  const isBefore = (a: HistoryEvent, b: HistoryEvent) => a !== b && (b.clock[a.host] ?? 0) >= (a.clock[a.host] ?? 0)
+function meant(history: readonly ShivizEvent[]): Set<string> {
+  const isBefore = (a: ShivizEvent, b: ShivizEvent) => a !== b && (b.clock[a.host] ?? 0) >= (a.clock[a.host] ?? 0)
   const arrows = new Set<string>()
   for (const [to, event] of history.entries()) {
     const past = history.filter((other) => isBefore(other, event))

@@ -1,4 +1,4 @@
-import type { HistoryEvent } from 'onceonly/stream'
+import type { ShivizEvent } from 'onceonly/stream'
 
 /** From a cause to its effect, as places in the history. */
 export interface Arrow {
@@ -18,7 +18,7 @@ export interface Drawn {
  * What caused what, as ShiViz draws it: an event has an arrow from whatever its clock has newly seen, unless another of
  * its causes had seen that before. The history is in an order in which causes come first, as `toShiViz` writes it.
  */
-export function drawn(history: readonly HistoryEvent[]): Drawn {
+export function drawn(history: readonly ShivizEvent[]): Drawn {
   const hosts = [...new Set(history.map(({ host }) => host))]
   // Where the event stands that its host counts as the n-th.
   const places = new Map<string, Map<number, number>>(hosts.map((host) => [host, new Map()]))
@@ -35,13 +35,13 @@ export function drawn(history: readonly HistoryEvent[]): Drawn {
 }
 
 /** People may be called like something that every object has. */
-export function countOf(clock: HistoryEvent['clock'], host: string): number {
+export function countOf(clock: ShivizEvent['clock'], host: string): number {
   return Object.hasOwn(clock, host) ? (clock[host] ?? 0) : 0
 }
 
 function causesOf(
-  { host, clock }: HistoryEvent,
-  history: readonly HistoryEvent[],
+  { host, clock }: ShivizEvent,
+  history: readonly ShivizEvent[],
   places: ReadonlyMap<string, ReadonlyMap<number, number>>,
 ): readonly number[] {
   const before = places.get(host)?.get(countOf(clock, host) - 1)
@@ -58,7 +58,7 @@ function causesOf(
   return last
 }
 
-function saw(later: HistoryEvent | undefined, earlier: HistoryEvent | undefined): boolean {
+function saw(later: ShivizEvent | undefined, earlier: ShivizEvent | undefined): boolean {
   if (later === undefined || earlier === undefined) return false
   return countOf(later.clock, earlier.host) >= countOf(earlier.clock, earlier.host)
 }

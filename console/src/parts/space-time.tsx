@@ -1,4 +1,4 @@
-import type { HistoryEvent } from 'onceonly/stream'
+import type { ShivizEvent } from 'onceonly/stream'
 import { useMemo, useState } from 'preact/hooks'
 import { countOf, drawn } from './arrows.ts'
 
@@ -13,9 +13,9 @@ const headChars = 11
 
 interface SpaceTimeProps {
   /** In an order in which causes come first. */
-  readonly history: readonly HistoryEvent[]
+  readonly history: readonly ShivizEvent[]
   /** Which of the colours of the series an event has, from 1 on. */
-  readonly colour: (event: HistoryEvent) => number
+  readonly colour: (event: ShivizEvent) => number
 }
 
 /** What caused what: a line for every host, downwards in time, and an arrow for every message. */
@@ -109,6 +109,6 @@ function Arrow({ id, x1, y1, x2, y2, isRelated }: ArrowProps) {
 }
 
 /** An event belongs to the past of another, or is that one. */
-function isWithin(event: HistoryEvent, later: HistoryEvent): boolean {
+function isWithin(event: ShivizEvent, later: ShivizEvent): boolean {
   return countOf(later.clock, event.host) >= countOf(event.clock, event.host)
 }

@@ -2,8 +2,8 @@ import { sleep } from '../../../src/runtime/runtime.ts'
 import type { StreamBounds } from '../../../src/streams/bounds.ts'
 import { createMemoryRoomLog } from '../../../src/streams/log/memory-log.ts'
 import type { OrderLog, RoomBatch, RoomLog, RoomWritten } from '../../../src/streams/ports.ts'
-import type { Region } from '../../../src/streams/server/region.ts'
-import { createRegion } from '../../../src/streams/server/region.ts'
+import type { StreamRegion } from '../../../src/streams/server/region.ts'
+import { createStreamRegion } from '../../../src/streams/server/region.ts'
 import type { SimulatedProcess, Simulation } from '../../../src/testing/simulation.ts'
 import type { FenceWatch } from './fence.ts'
 import type { StreamJudge } from './judge.ts'
@@ -39,7 +39,7 @@ export function createSimulatedRegion(options: {
   const { sim, name, peers, network, judge, fences, bounds } = options
   const log = createMemoryRoomLog({ region: name, nowMs: sim.now })
   let process: SimulatedProcess | null = null
-  let region: Region | null = null
+  let region: StreamRegion | null = null
   let failing: 'before' | 'after' | null = null
 
   function inspect({ sends }: RoomBatch, { results, stored }: RoomWritten): void {
@@ -105,7 +105,7 @@ export function createSimulatedRegion(options: {
     const { runtime } = life
     const reachedLog = reached(life)
     const order = options.order(life)
-    region = createRegion({
+    region = createStreamRegion({
       region: name,
       log: reachedLog,
       order,

@@ -1,7 +1,7 @@
 import type { Description } from '../../events/saga/describe.ts'
 import type { ServedRoute } from '../../http/protocol/describe.ts'
 import type { Replay } from '../../runs/replay.ts'
-import type { HistoryEvent } from '../../streams/parts/shiviz.ts'
+import type { ShivizEvent } from '../../streams/parts/shiviz.ts'
 import type { Admin } from '../core/admin.ts'
 import type { Actor } from '../core/audit.ts'
 import type { Arguments, Values } from './argument.ts'
@@ -13,7 +13,7 @@ export type Role = 'viewer' | 'operator'
 export interface StreamRooms {
   /** Open sessions of this process. */
   sessions(): readonly { readonly region: string; readonly sessions: number }[]
-  history(room: string, region: string): Promise<readonly HistoryEvent[] | null>
+  history(room: string, region: string): Promise<readonly ShivizEvent[] | null>
 }
 
 /** What an operator found out about a step of a run. */

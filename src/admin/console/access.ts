@@ -3,14 +3,14 @@ import { isLocal } from '../../http/protocol/local.ts'
 import type { Role } from '../commands/command.ts'
 import { type ConsoleRequest, headerOf } from './exchange.ts'
 
-export interface Tokens {
+export interface ConsoleTokens {
   readonly operator: string | null
   readonly viewer: string | null
   /** Whether the tokens are configured. Otherwise only this machine is answered. */
   readonly chosen: boolean
 }
 
-export interface Access {
+export interface ConsoleAccess {
   readonly chosen: boolean
   roleOf(token: string): Role | null
   /** What a session of this role was opened with; null where the role has no token any more. */
@@ -21,7 +21,7 @@ export interface Access {
   isLocal(request: ConsoleRequest): boolean
 }
 
-export function createAccess({ operator, viewer, chosen }: Tokens): Access {
+export function createConsoleAccess({ operator, viewer, chosen }: ConsoleTokens): ConsoleAccess {
   const hashes = {
     operator: operator === null ? null : hashOf(operator),
     viewer: viewer === null ? null : hashOf(viewer),

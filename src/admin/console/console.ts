@@ -5,7 +5,7 @@ import { hint } from '../commands/hint.ts'
 import { BadArguments, CommandRefused } from '../commands/refusal.ts'
 import { type Commands, createCommands } from '../commands/run.ts'
 import { type CommandName, commandOf, commandTable } from '../commands/table.ts'
-import { createAccess, type Tokens } from './access.ts'
+import { type ConsoleTokens, createConsoleAccess } from './access.ts'
 import { type ConsoleAnswer, type ConsoleRequest, emptied, invalid, json, problem } from './exchange.ts'
 import { createLive, type Totalling } from './live.ts'
 import { CONSOLE_API, createSessions, type Person, type Sessions } from './session.ts'
@@ -24,7 +24,7 @@ export interface Console {
 export interface ConsoleOptions extends CommandParts {
   /** Where the live rates come from: `createPrometheusMeter`, or anything that has sums. */
   readonly meter: Totalling
-  readonly tokens: Tokens
+  readonly tokens: ConsoleTokens
   /** The refusal of requests from other machines while no token is configured. */
   readonly localOnly: string
   /** Called before every action that an operator takes: for the log. */
@@ -41,7 +41,7 @@ const NAME_CHARS_MOST = 100
 
 export function createConsole(options: ConsoleOptions): Console {
   const { admin, tokens, localOnly, onAction = () => {}, onError = () => {} } = options
-  const access = createAccess(tokens)
+  const access = createConsoleAccess(tokens)
   const sessions = createSessions(access, admin.sessions, localOnly)
   const live = createLive({ meter: options.meter, standing: admin.standing, onError })
   const commands = createCommands(options)

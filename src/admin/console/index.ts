@@ -1,7 +1,7 @@
 /** `onceonly/console`: the server side of the console, for servers that show its pages (`onceonly/pages`). */
 
-export type { Access, Tokens } from './access.ts'
-export { createAccess } from './access.ts'
+export type { ConsoleAccess, ConsoleTokens } from './access.ts'
+export { createConsoleAccess } from './access.ts'
 export type { Console, ConsoleOptions, OperatorAction } from './console.ts'
 export { createConsole } from './console.ts'
 export type { ConsoleAnswer, ConsoleRequest } from './exchange.ts'

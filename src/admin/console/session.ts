@@ -3,7 +3,7 @@ import type { HeaderList } from '../../http/protocol/exchange.ts'
 import { HOUR, MINUTE } from '../../ledger/core/limits.ts'
 import type { Role } from '../commands/command.ts'
 import type { SessionStorage } from '../core/session-storage.ts'
-import type { Access } from './access.ts'
+import type { ConsoleAccess } from './access.ts'
 import { type ConsoleAnswer, type ConsoleRequest, headerOf, problem } from './exchange.ts'
 
 /** A signed-in viewer or operator. */
@@ -45,7 +45,7 @@ const TRIES_WINDOW_MS = 1 * MINUTE
 const ADDRESSES_MOST = 10_000
 
 /** @param localOnly the refusal of requests from other machines while no token is configured */
-export function createSessions(access: Access, storage: SessionStorage, localOnly: string): Sessions {
+export function createSessions(access: ConsoleAccess, storage: SessionStorage, localOnly: string): Sessions {
   const tries = new Map<string, { count: number; until: number }>()
 
   /** The cookie is a random number: name and role are in the store, where the session can be ended. */

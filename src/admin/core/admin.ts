@@ -8,7 +8,7 @@ import { checkIdentity, recordIdOf } from '../../ledger/core/identity.ts'
 import { HOUR, limits } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import type { ActOptions, rerun } from '../../ledger/operator.ts'
+import type { OperatorOptions, rerun } from '../../ledger/operator.ts'
 import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, Store } from '../../ledger/store/port.ts'
 import { createRunOperator, type RunOperator } from '../../runs/operate.ts'
 import { noSuchRun } from '../../runs/problems.ts'
@@ -65,9 +65,9 @@ export interface Admin {
    */
   conflicts(options?: Paging & { readonly since?: number }): Promise<Page<Card>>
   /** Actions on a record. They are not audited: run the commands of `createCommands`, or wrap them in `act`. */
-  release(identity: Identity, options: ActOptions): Promise<void>
-  forget(identity: Identity, options: ActOptions): Promise<void>
-  resolve(identity: Identity, ending: Ending | typeof rerun, options: ActOptions): Promise<void>
+  release(identity: Identity, options: OperatorOptions): Promise<void>
+  forget(identity: Identity, options: OperatorOptions): Promise<void>
+  resolve(identity: Identity, ending: Ending | typeof rerun, options: OperatorOptions): Promise<void>
   /** Null on a store that does not speak SQL. */
   readonly events: DeadLetters | null
   readonly sagas: Sagas | null

@@ -1,4 +1,4 @@
-import type { DeadLetter as InboxLetter } from '../../events/inbox/dead-letters.ts'
+import type { InboxDeadLetter } from '../../events/inbox/dead-letters.ts'
 import { createDeadLetterBox } from '../../events/inbox/dead-letters.ts'
 import { keyOf } from '../../events/inbox/key.ts'
 import { ANY_TENANT, type Recorded } from '../../events/inbox/parts.ts'
@@ -8,7 +8,7 @@ import { newMessageId } from '../../events/outbox/id.ts'
 import { draftOf } from '../../events/outbox/message.ts'
 import {
   createDeadLetters as createOutboxDeadLetters,
-  type DeadLetter as OutboxLetter,
+  type OutboxDeadLetter,
   type OutboxStatus,
   statusOf,
 } from '../../events/outbox/operate.ts'
@@ -54,15 +54,15 @@ export interface RedrivenDeadLetter {
 /** Events: what waits, what was given up, and how it is tried again. */
 export interface DeadLetters {
   outboxStatus(): Promise<OutboxStatus | null>
-  outboxDead(page?: Paging): Promise<Page<OutboxLetter>>
+  outboxDead(page?: Paging): Promise<Page<OutboxDeadLetter>>
   /** A key goes as a whole. */
-  outboxRedrive(ids: readonly string[], preview: boolean): Promise<readonly OutboxLetter[]>
-  outboxPurge(ids: readonly string[], preview: boolean): Promise<readonly OutboxLetter[]>
+  outboxRedrive(ids: readonly string[], preview: boolean): Promise<readonly OutboxDeadLetter[]>
+  outboxPurge(ids: readonly string[], preview: boolean): Promise<readonly OutboxDeadLetter[]>
   consumers(): Promise<readonly ConsumerCard[]>
-  inboxDead(consumer: string, page?: Paging): Promise<Page<InboxLetter>>
+  inboxDead(consumer: string, page?: Paging): Promise<Page<InboxDeadLetter>>
   /** Publishes the messages again, in the transaction that frees them, so that the consumer handles them. */
   inboxRedrive(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly RedrivenDeadLetter[]>
-  inboxPurge(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly InboxLetter[]>
+  inboxPurge(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly InboxDeadLetter[]>
 }
 
 const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
@@ -99,7 +99,7 @@ export function createDeadLetters(store: SqlStore, has: (room: string) => Promis
 
   async function redriveOne(
     consumer: string,
-    letter: InboxLetter,
+    letter: InboxDeadLetter,
     preview: boolean,
   ): Promise<RedrivenDeadLetter['result']> {
     const { message } = letter
@@ -156,7 +156,11 @@ export function createDeadLetters(store: SqlStore, has: (room: string) => Promis
   }
 
   /** What a saga sends to itself goes over no broker: its row is delivered again, by any process of the saga. */
-  async function freeOne(consumer: string, { letter }: InboxLetter, token: string): Promise<'due' | 'handled_before'> {
+  async function freeOne(
+    consumer: string,
+    { letter }: InboxDeadLetter,
+    token: string,
+  ): Promise<'due' | 'handled_before'> {
     return await store.transactions.run(async ({ tx }) => {
       await createDeadLetterBox(sql, consumer).remove(tx, letter)
       return (await freePending(tx, sql.now, token, newMessageId())) ? 'due' : 'handled_before'
@@ -169,7 +173,7 @@ export function createDeadLetters(store: SqlStore, has: (room: string) => Promis
     return (await sql.query(text, [consumer])).length > 0
   }
 
-  async function lettersOf(consumer: string, letters: readonly string[]): Promise<readonly InboxLetter[]> {
+  async function lettersOf(consumer: string, letters: readonly string[]): Promise<readonly InboxDeadLetter[]> {
     if (!(await has(INBOX_ROOM))) return []
     return await createDeadLetterBox(sql, consumer).oldest({ letters }, limits.pageRows)
   }

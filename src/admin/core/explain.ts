@@ -9,8 +9,8 @@ import type { SqlSeam } from '../../ledger/store/sql.ts'
 import type { Card, Moment } from './card.ts'
 
 /** One of the ten questions of the runbook about a key. */
-export interface Answer {
-  readonly topic: Topic
+export interface ExplainedAnswer {
+  readonly topic: ExplanationTopic
   readonly question: string
   readonly answer: string
   /** An operator should look closer. */
@@ -30,16 +30,16 @@ export const questions = {
   storm: "A retry storm, or a gateway's retry?",
 } as const
 
-export type Topic = keyof typeof questions
+export type ExplanationTopic = keyof typeof questions
 
 export interface Explanation {
   readonly record: Card
-  readonly answers: readonly Answer[]
+  readonly answers: readonly ExplainedAnswer[]
   readonly timeline: readonly Moment[]
   readonly guard: GuardDecision | null
 }
 
-type Said = Readonly<Record<Topic, string | { readonly alarming: string }>>
+type Said = Readonly<Record<ExplanationTopic, string | { readonly alarming: string }>>
 
 /** From here on it is no client that repeats itself now and then. */
 const STORM_REPEATS = 10
@@ -59,7 +59,7 @@ export async function answersOf(
   record: LedgerRecord,
   card: Card,
   { has, forgotten, isCounted }: Known,
-): Promise<readonly Answer[]> {
+): Promise<readonly ExplainedAnswer[]> {
   const { identity } = card
   const said: Said = {
     operation: identity.operation,
@@ -73,7 +73,7 @@ export async function answersOf(
     provider: providerAnswer(record, card, forgotten),
     storm: stormAnswer(card, isCounted, await busyOf(store, card)),
   }
-  return (Object.keys(questions) as Topic[]).map((topic) => {
+  return (Object.keys(questions) as ExplanationTopic[]).map((topic) => {
     const answer = said[topic]
     const alarming = typeof answer !== 'string'
     return { topic, question: questions[topic], answer: alarming ? answer.alarming : answer, alarming }

@@ -1,4 +1,4 @@
-import type { HistoryEntry } from '../../events/saga/history.ts'
+import type { SagaHistoryEntry } from '../../events/saga/history.ts'
 import { createHistory } from '../../events/saga/history.ts'
 import { SAGA_ROOM } from '../../events/saga/tables.ts'
 import { decodeValue } from '../../ledger/core/codec.ts'
@@ -26,7 +26,7 @@ export interface InstanceCard {
 
 export interface InstanceView extends InstanceCard {
   readonly data: unknown
-  readonly history: readonly HistoryEntry[]
+  readonly history: readonly SagaHistoryEntry[]
   readonly pending: readonly { readonly name: string | null; readonly event: string; readonly dueAt: number }[]
 }
 

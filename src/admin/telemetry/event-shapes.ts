@@ -50,7 +50,7 @@ export interface StreamEventShape {
   readonly region: string
 }
 
-export interface Request {
+export interface RequestShape {
   /** The name of the operation; null for a request that no route takes. */
   readonly operation: string | null
   /** What was decided; null for one that decides nothing, such as a read. */
@@ -59,7 +59,7 @@ export interface Request {
 }
 
 /** How things stand in the store. What a store does not have is left out. */
-export interface Standing {
+export interface StandingShape {
   readonly staleLeases?: number
   readonly unknownWaiting?: number
   readonly outbox?: {
@@ -75,7 +75,7 @@ export interface Standing {
 }
 
 /** How much a server has under way: `load` of a gateway. */
-export interface Load {
+export interface LoadShape {
   readonly underWay: number
   readonly waiting: number
   readonly bodyBytes: number

@@ -2,12 +2,12 @@ export type {
   GuardEventShape,
   InboxEventShape,
   LedgerEventShape,
-  Load,
+  LoadShape,
   RelayEventShape,
-  Request,
+  RequestShape,
   RunEventShape,
   SagaEventShape,
-  Standing,
+  StandingShape,
   StreamEventShape,
 } from './event-shapes.ts'
 export { counters, gauges, histograms } from './instruments.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createBusiest } from './bounded.ts'
-import type { Standing } from './event-shapes.ts'
+import type { StandingShape } from './event-shapes.ts'
 import { createPrometheusMeter } from './prometheus.ts'
 import { createTelemetry } from './telemetry.ts'
 
@@ -89,7 +89,7 @@ test('a store that is away is reported as such, and no gauge repeats an old valu
 })
 
 test('a second store of claims is counted with the first', async () => {
-  const gaugesOf = async (claims: () => Promise<Standing>) => {
+  const gaugesOf = async (claims: () => Promise<StandingShape>) => {
     const meter = createPrometheusMeter()
     const standing = async () => ({ staleLeases: 1, unknownWaiting: 2, runsStuck: 3 })
     createTelemetry({ meter, standing, claims })

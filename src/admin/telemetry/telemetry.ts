@@ -4,12 +4,12 @@ import type {
   GuardEventShape,
   InboxEventShape,
   LedgerEventShape,
-  Load,
+  LoadShape,
   RelayEventShape,
-  Request,
+  RequestShape,
   RunEventShape,
   SagaEventShape,
-  Standing,
+  StandingShape,
   StreamEventShape,
 } from './event-shapes.ts'
 import type { Instruments } from './instruments.ts'
@@ -25,9 +25,9 @@ export interface TelemetryOptions {
   /** `trace.getTracer('onceonly')` of `@opentelemetry/api`; without one there are no spans. */
   readonly tracer?: Tracer
   /** The figures of the gauges, read when metrics are collected, and at most every few seconds. */
-  readonly standing?: () => Promise<Standing>
+  readonly standing?: () => Promise<StandingShape>
   /** The same of a second store, where leased operations have one of their own: its records are counted with the others. */
-  readonly claims?: () => Promise<Standing>
+  readonly claims?: () => Promise<StandingShape>
   /** Distinct names under the label `operation`; later ones are counted as `other`. */
   readonly operations?: number
   /** What stands under the label `operation` for the name of one: a pattern for its many paths, for example. */
@@ -46,9 +46,9 @@ export interface Telemetry {
   readonly saga: (event: SagaEventShape) => void
   readonly run: (event: RunEventShape) => void
   readonly stream: (event: StreamEventShape) => void
-  readonly request: (request: Request) => void
+  readonly request: (request: RequestShape) => void
   /** Read when metrics are collected; once for each process. */
-  observeLoad(load: () => Load): void
+  observeLoad(load: () => LoadShape): void
 }
 
 /** More operations than a large service declares; times a dozen outcomes, Prometheus still does not mind. */
@@ -148,20 +148,20 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
 /** While the store does not answer only `store_up` is reported: other gauges would show old figures. */
 function observeStanding(
   gauges: Instruments['gauges'],
-  ask: () => Promise<Standing>,
-  askClaims: (() => Promise<Standing>) | null,
+  ask: () => Promise<StandingShape>,
+  askClaims: (() => Promise<StandingShape>) | null,
   nameOf: (name: string) => string,
 ): void {
   const look = lookSeldom(ask)
   const lookAtClaims = askClaims === null ? null : lookSeldom(askClaims)
-  const observe = (gauge: keyof Instruments['gauges'], value: (standing: Standing) => number | undefined) =>
+  const observe = (gauge: keyof Instruments['gauges'], value: (standing: StandingShape) => number | undefined) =>
     gauges[gauge].addCallback(async (result) => {
       const standing = await look()
       const seen = standing === null ? undefined : value(standing)
       if (seen !== undefined) result.observe(seen)
     })
   /** Over both stores; half of a number would look like all of it. */
-  const observeRecords = (gauge: keyof Instruments['gauges'], value: (standing: Standing) => number | undefined) =>
+  const observeRecords = (gauge: keyof Instruments['gauges'], value: (standing: StandingShape) => number | undefined) =>
     gauges[gauge].addCallback(async (result) => {
       const [first, second] = await Promise.all([look(), lookAtClaims === null ? {} : lookAtClaims()])
       if (first === null || second === null) return
@@ -187,8 +187,8 @@ function observeStanding(
 }
 
 /** Null while it fails. */
-function lookSeldom(ask: () => Promise<Standing>): () => Promise<Standing | null> {
-  let last: Promise<Standing | null> = Promise.resolve(null)
+function lookSeldom(ask: () => Promise<StandingShape>): () => Promise<StandingShape | null> {
+  let last: Promise<StandingShape | null> = Promise.resolve(null)
   let askedAt = Number.NEGATIVE_INFINITY
   return () => {
     const now = performance.now()

@@ -9,7 +9,7 @@ import type { IncomingMessage } from './port.ts'
 import type { ParkReason } from './receipt.ts'
 
 /** A message that was given up, whole, with the reason. */
-export interface DeadLetter {
+export interface InboxDeadLetter {
   /** Names it for `redrive` and `purge`. */
   readonly letter: string
   readonly reason: ParkReason
@@ -21,7 +21,7 @@ export interface DeadLetter {
 }
 
 /** Which of them: every part that is given must fit. */
-export interface DeadLetterFilter {
+export interface InboxDeadLetterFilter {
   readonly letters?: readonly string[]
   readonly topic?: string
   readonly reason?: ParkReason
@@ -55,20 +55,23 @@ export interface DeadLetterBox {
   put(tx: Asks, parking: Parking): Promise<void>
   /** Newest first. */
   list(
-    filter: DeadLetterFilter,
+    filter: InboxDeadLetterFilter,
     page: { readonly limit: number; readonly cursor: string | null },
-  ): Promise<Page<DeadLetter>>
-  oldest(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]>
+  ): Promise<Page<InboxDeadLetter>>
+  oldest(filter: InboxDeadLetterFilter, limit: number): Promise<readonly InboxDeadLetter[]>
   remove(tx: Asks, letter: string): Promise<boolean>
   /** Other conflicting bodies under the same id. */
   countConflicts(key: string, otherThan: string): Promise<number>
-  count(filter: DeadLetterFilter): Promise<number>
+  count(filter: InboxDeadLetterFilter): Promise<number>
 }
 
 const COLUMNS = 'letter, reason, failure, failures, parked_at, content'
 
 export function createDeadLetterBox(sql: SqlSeam, consumer: string): DeadLetterBox {
-  function where({ letters, topic, reason }: DeadLetterFilter): { readonly text: string; readonly values: SqlValue[] } {
+  function where({ letters, topic, reason }: InboxDeadLetterFilter): {
+    readonly text: string
+    readonly values: SqlValue[]
+  } {
     const values: SqlValue[] = [consumer]
     let text = 'consumer = ?'
     if (letters !== undefined) {
@@ -154,7 +157,7 @@ export function conflictLetter(key: string, presented: string): string {
   return conflictsOf(key) + sha256Hex(presented).slice(0, DIGITS)
 }
 
-function letterOf({ letter, reason, failure, failures, parked_at, content }: Row): DeadLetter {
+function letterOf({ letter, reason, failure, failures, parked_at, content }: Row): InboxDeadLetter {
   return {
     letter,
     reason: reason as ParkReason,

@@ -10,7 +10,7 @@ import type { ConsumeOptions } from './consume.ts'
 import { consume } from './consume.ts'
 import { createDeadLetterBox } from './dead-letters.ts'
 import { createFailures } from './failures.ts'
-import type { DeadLetters, Explanation } from './operate.ts'
+import type { InboxDeadLetters, MessageExplanation } from './operate.ts'
 import { createDeadLetters, explain } from './operate.ts'
 import type { InboxOptions } from './options.ts'
 import { settingsOf } from './options.ts'
@@ -34,8 +34,8 @@ export interface Inbox<Tx> {
   /** Subscribes to a broker and acknowledges by the receipts. Stopping the inbox stops it too. */
   // oxlint-disable-next-line typescript/no-explicit-any -- without a body type any body is accepted.
   consume<B = any>(subscriber: Subscriber, options: ConsumeOptions, effect: InboxEffect<Tx, B>): Promise<Subscription>
-  explain(messageId: string): Promise<Explanation>
-  readonly deadLetters: DeadLetters<Tx>
+  explain(messageId: string): Promise<MessageExplanation>
+  readonly deadLetters: InboxDeadLetters<Tx>
   /** Removes what is past its end: for tests, and for applications that schedule it themselves. */
   sweep(): Promise<number>
   /** Stops its subscriptions, then its upkeep. Ledger and store stay open: they are yours. */
@@ -97,7 +97,7 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
       return own
     },
     explain: (messageId) => explain(parts, messageId),
-    deadLetters: createDeadLetters(parts, (topic) => consuming.get(topic)) as DeadLetters<Tx>,
+    deadLetters: createDeadLetters(parts, (topic) => consuming.get(topic)) as InboxDeadLetters<Tx>,
     sweep,
     stop,
     [Symbol.asyncDispose]: stop,

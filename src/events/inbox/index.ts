@@ -1,5 +1,5 @@
 export type { ConsumeOptions } from './consume.ts'
-export type { DeadLetter, DeadLetterFilter } from './dead-letters.ts'
+export type { InboxDeadLetter, InboxDeadLetterFilter } from './dead-letters.ts'
 export type { InboxEvent, InboxListener, InboxWarning } from './events.ts'
 export { readCloudEvents } from './identities/cloud-events.ts'
 export { readGithubWebhook } from './identities/github.ts'
@@ -12,7 +12,7 @@ export { readStandardWebhook } from './identities/standard-webhooks.ts'
 export { readStripeWebhook, stripeFingerprint } from './identities/stripe.ts'
 export type { Inbox } from './inbox.ts'
 export { createInbox } from './inbox.ts'
-export type { DeadLetters, Explanation, Redriven, RedriveOptions } from './operate.ts'
+export type { InboxDeadLetters, MessageExplanation, Redriven, RedriveOptions } from './operate.ts'
 export type { InboxOptions, OrderedOptions } from './options.ts'
 export type {
   Acknowledgement,

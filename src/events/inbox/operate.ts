@@ -4,7 +4,7 @@ import type { Failure } from '../../ledger/core/verdict.ts'
 import { unpackFailure } from '../../ledger/outcome.ts'
 import type { Page, RecordView } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
-import type { DeadLetter, DeadLetterFilter } from './dead-letters.ts'
+import type { InboxDeadLetter, InboxDeadLetterFilter } from './dead-letters.ts'
 import { rowsOf } from './dead-letters.ts'
 import { keyOf } from './key.ts'
 import type { Parts, Recorded } from './parts.ts'
@@ -14,7 +14,7 @@ import { receive } from './receive.ts'
 import type { InboxEffect } from './settle.ts'
 
 /** Everything that is known about one message. */
-export interface Explanation {
+export interface MessageExplanation {
   readonly id: string
   /** How it was settled; null when it was not, or is forgotten. */
   readonly first: First | null
@@ -26,7 +26,7 @@ export interface Explanation {
   readonly lastFailure: Failure | null
   /** By the store's clock. */
   readonly lastFailedAt: number | null
-  readonly deadLetter: DeadLetter | null
+  readonly deadLetter: InboxDeadLetter | null
 }
 
 /** What a redrive or a purge would do, or did, with one dead letter. */
@@ -34,7 +34,7 @@ export interface Redriven {
   readonly letter: string
   readonly id: string
   readonly topic: string
-  readonly reason: DeadLetter['reason']
+  readonly reason: InboxDeadLetter['reason']
   readonly result: /** Nothing was done yet: this is a preview. */
     | { readonly kind: 'preview' }
     /** A copy was handled after all: the dead letter was only removed. */
@@ -59,22 +59,22 @@ export interface RedriveOptions<Tx> {
 }
 
 /** The dead letters of the inbox, for operators. */
-export interface DeadLetters<Tx> {
+export interface InboxDeadLetters<Tx> {
   list(
-    filter?: DeadLetterFilter,
+    filter?: InboxDeadLetterFilter,
     page?: { readonly limit?: number; readonly cursor?: string | null },
-  ): Promise<Page<DeadLetter>>
-  count(filter?: DeadLetterFilter): Promise<number>
+  ): Promise<Page<InboxDeadLetter>>
+  count(filter?: InboxDeadLetterFilter): Promise<number>
   /**
    * Oldest first, as many as one page holds. What fails again becomes a new dead letter behind the others: repeat the
    * call to continue.
    */
-  redrive(filter: DeadLetterFilter, options?: RedriveOptions<Tx>): Promise<readonly Redriven[]>
+  redrive(filter: InboxDeadLetterFilter, options?: RedriveOptions<Tx>): Promise<readonly Redriven[]>
   /** Removes dead letters for good. Copies of their messages stay duplicates until the window ends. */
   purge(
-    filter: DeadLetterFilter,
+    filter: InboxDeadLetterFilter,
     options?: { readonly preview?: boolean; readonly by?: string; readonly limit?: number },
-  ): Promise<readonly DeadLetter[]>
+  ): Promise<readonly InboxDeadLetter[]>
 }
 
 const ANONYMOUS = 'operator'
@@ -82,7 +82,7 @@ const ANONYMOUS = 'operator'
 /** What consumes a topic in this process; undefined when nothing does. */
 type EffectFor = (topic: string) => InboxEffect<SqlTx> | undefined
 
-export function createDeadLetters(parts: Parts, effectFor: EffectFor): DeadLetters<SqlTx> {
+export function createDeadLetters(parts: Parts, effectFor: EffectFor): InboxDeadLetters<SqlTx> {
   const { letters, store } = parts
   return {
     async list(filter = {}, { limit, cursor = null } = {}) {
@@ -122,7 +122,7 @@ export function createDeadLetters(parts: Parts, effectFor: EffectFor): DeadLette
  */
 async function redriveOne(
   parts: Parts,
-  { letter, message, reason }: DeadLetter,
+  { letter, message, reason }: InboxDeadLetter,
   effect: InboxEffect<SqlTx> | null,
   by: string,
 ): Promise<Redriven['result']> {
@@ -152,7 +152,7 @@ function recordedIn(view: RecordView | null): Recorded | null {
   return decodeValue(view.record.outcome.data) as Recorded
 }
 
-export async function explain(parts: Parts, messageId: string): Promise<Explanation> {
+export async function explain(parts: Parts, messageId: string): Promise<MessageExplanation> {
   await parts.ready()
   const key = keyOf(messageId)
   const now = await parts.now()

@@ -7,7 +7,7 @@ import type { OutgoingMessage } from './port.ts'
 import { ROW_COLUMNS } from './tables.ts'
 
 /** A message that was given up, or that waits behind one of its key that was. */
-export interface DeadLetter {
+export interface OutboxDeadLetter {
   readonly message: OutgoingMessage
   readonly reason: string
   /** How often the broker refused it; 0 when it only waits behind another. */
@@ -18,36 +18,36 @@ export interface DeadLetter {
 }
 
 /** Which of them: every part that is given must fit. */
-export interface DeadLetterFilter {
+export interface OutboxDeadLetterFilter {
   readonly ids?: readonly string[]
   readonly topic?: string
   readonly key?: string
 }
 
-export interface ActOptions {
+export interface OutboxActionOptions {
   /** Only reports what would be done. */
   readonly preview?: boolean
   readonly limit?: number
 }
 
 /** The dead letters of the outbox, for operators. */
-export interface DeadLetters {
+export interface OutboxDeadLetters {
   /** Oldest first. */
   list(
-    filter?: DeadLetterFilter,
+    filter?: OutboxDeadLetterFilter,
     page?: { readonly limit?: number; readonly cursor?: string | null },
-  ): Promise<Page<DeadLetter>>
-  count(filter?: DeadLetterFilter): Promise<number>
+  ): Promise<Page<OutboxDeadLetter>>
+  count(filter?: OutboxDeadLetterFilter): Promise<number>
   /**
    * Publishes them again, oldest first, as many as one page holds. A key goes as a whole, because its order is kept:
    * all of its dead letters are returned, also those that the filter leaves out.
    */
-  redrive(filter: DeadLetterFilter, options?: ActOptions): Promise<readonly DeadLetter[]>
+  redrive(filter: OutboxDeadLetterFilter, options?: OutboxActionOptions): Promise<readonly OutboxDeadLetter[]>
   /**
    * Removes them for good. The other dead letters of their key stay until they are redriven or purged; a consumer that checks
    * the order sees a hole in its numbers.
    */
-  purge(filter: DeadLetterFilter, options?: ActOptions): Promise<readonly DeadLetter[]>
+  purge(filter: OutboxDeadLetterFilter, options?: OutboxActionOptions): Promise<readonly OutboxDeadLetter[]>
 }
 
 export interface OutboxStatus {
@@ -81,8 +81,8 @@ interface Row {
   readonly reason: string
 }
 
-export function createDeadLetters({ sql }: SqlStore, tables: WingTables): DeadLetters {
-  async function find(filter: DeadLetterFilter, limit: number, after = 0): Promise<readonly Row[]> {
+export function createDeadLetters({ sql }: SqlStore, tables: WingTables): OutboxDeadLetters {
+  async function find(filter: OutboxDeadLetterFilter, limit: number, after = 0): Promise<readonly Row[]> {
     await tables.prepare()
     const { text, values } = where(filter)
     return await sql.query<Row>(
@@ -190,7 +190,10 @@ async function countRows(sql: SqlSeam, from: string, values: readonly SqlValue[]
   return Number(row?.n ?? 0)
 }
 
-function where({ ids, topic, key }: DeadLetterFilter): { readonly text: string; readonly values: readonly SqlValue[] } {
+function where({ ids, topic, key }: OutboxDeadLetterFilter): {
+  readonly text: string
+  readonly values: readonly SqlValue[]
+} {
   const values: SqlValue[] = []
   let text = '1 = 1'
   if (ids !== undefined) {
@@ -212,7 +215,7 @@ function pageRows(limit: number = limits.pageRows): number {
   return Math.min(Math.max(1, Math.trunc(limit)), limits.pageRows)
 }
 
-function letterOf(row: Row): DeadLetter {
+function letterOf(row: Row): OutboxDeadLetter {
   const { id, topic, key, body, reason } = row
   const headers = JSON.parse(row.headers) as Record<string, string>
   const sequence = row.number === null ? null : Number(row.number)

@@ -5,7 +5,7 @@ import type { SqlTx } from '../../ledger/store/sql.ts'
 import { createAdd } from './add.ts'
 import { newMessageId } from './id.ts'
 import { checkId, draftOf } from './message.ts'
-import type { DeadLetters, OutboxStatus } from './operate.ts'
+import type { OutboxDeadLetters, OutboxStatus } from './operate.ts'
 import { createDeadLetters, statusOf } from './operate.ts'
 import { outboxTablesOf } from './tables.ts'
 
@@ -26,7 +26,7 @@ export interface Outbox extends OutboxPort<SqlTx> {
   add(tx: SqlTx, message: OutboxMessage & { readonly id?: string }): Promise<void>
   /** Makes the tables. Without it the first use does, and a transaction that comes too early gets a retryable error. */
   prepare(): Promise<void>
-  readonly deadLetters: DeadLetters
+  readonly deadLetters: OutboxDeadLetters
   /** What waits, since when, and who works on it. */
   status(): Promise<OutboxStatus>
 }

@@ -54,17 +54,17 @@ export interface Defer {
   readonly because?: string
 }
 /** The event must not come here: it fails, is counted, and ends among the dead letters. */
-export interface Fault {
+export interface SagaFault {
   readonly kind: 'fault'
   readonly because?: string
 }
-export type PlainCell = Ignore | Defer | Fault
+export type PlainCell = Ignore | Defer | SagaFault
 
 export const ignore: Ignore = { kind: 'ignore' }
 export const defer: Defer = { kind: 'defer' }
-export const fault: Fault = { kind: 'fault' }
+export const fault: SagaFault = { kind: 'fault' }
 
-export interface SendOptions {
+export interface SagaSendOptions {
   /** Messages of one key keep their order. The id of the instance, when left out; null for no order at all. */
   readonly key?: string | null
   readonly headers?: Readonly<Record<string, string>>
@@ -90,9 +90,9 @@ export interface Tools<Events = Specs> {
   readonly effectKey: string
   derive(name: string): string
   /** Publishes an event to all subscribers. */
-  publish(topic: string, body: unknown, options?: SendOptions): void
+  publish(topic: string, body: unknown, options?: SagaSendOptions): void
   /** Sends a command to one receiver. It travels like a published event; the history distinguishes the two. */
-  send(topic: string, body: unknown, options?: SendOptions): void
+  send(topic: string, body: unknown, options?: SagaSendOptions): void
   /** Replaces the timeout of that name, also one that is just being delivered. */
   schedule<E extends TimeoutName<Events>>(event: E, body: BodyOf<Events[E]>, options: ScheduleOptions): void
   unschedule(name: string): void

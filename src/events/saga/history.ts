@@ -35,7 +35,7 @@ export type Entry =
   | (Came & { readonly did: 'ignored'; readonly why: IgnoredWhy; readonly because: string | null })
   | (Came & { readonly did: 'deferred' })
 
-export type HistoryEntry = Entry & { readonly at: number }
+export type SagaHistoryEntry = Entry & { readonly at: number }
 
 export function handledEntry(came: Came, reaction: Reaction, now: number): Entry {
   const topics = new Map<string, { how: string; topic: string; count: number }>()
@@ -61,7 +61,7 @@ export interface History {
   /** False when the instance no longer exists: a sweep removed it meanwhile. */
   add(tx: SqlTx, id: string, at: number, entry: Entry): Promise<boolean>
   /** Oldest first. */
-  read(id: string): Promise<readonly HistoryEntry[]>
+  read(id: string): Promise<readonly SagaHistoryEntry[]>
 }
 
 export function createHistory(sql: SqlSeam, saga: string): History {

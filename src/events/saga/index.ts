@@ -2,13 +2,13 @@ export type {
   BodyOf,
   Defer,
   EventSpec,
-  Fault,
   Ignore,
   Move,
   MoveTools,
   SagaDefinition,
+  SagaFault,
+  SagaSendOptions,
   ScheduleOptions,
-  SendOptions,
   Stay,
   TimeoutSpec,
   Tools,
@@ -19,7 +19,7 @@ export { describeSaga } from './describe.ts'
 export type { SagaEvent, SagaListener } from './events.ts'
 export type { Given, Rehearsal } from './given.ts'
 export { given } from './given.ts'
-export type { HistoryEntry, IgnoredWhy } from './history.ts'
+export type { IgnoredWhy, SagaHistoryEntry } from './history.ts'
 export { sagaDefaults, sagaLimits } from './limits.ts'
 export { defineSaga } from './machine.ts'
 export type { SagaOptions } from './options.ts'

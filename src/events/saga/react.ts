@@ -2,7 +2,7 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import { exceedsBytes } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
-import type { Move, MoveTools, ScheduleOptions, SendOptions, Stay } from './definition.ts'
+import type { Move, MoveTools, SagaSendOptions, ScheduleOptions, Stay } from './definition.ts'
 import { sagaLimits } from './limits.ts'
 import type { Machine } from './machine.ts'
 import { INITIAL } from './machine.ts'
@@ -112,7 +112,7 @@ function toolsOf(
   const check = () => {
     if (!turn.open) throw misuse(machine, 'used its tools after its handler had ended; wait for everything it begins')
   }
-  const emit = (how: Emitted['how'], topic: string, body: unknown, options: SendOptions) => {
+  const emit = (how: Emitted['how'], topic: string, body: unknown, options: SagaSendOptions) => {
     check()
     const { key = subject.id, headers = {} } = options
     if (notes.emitted.length >= sagaLimits.messages) throw misuse(machine, 'emitted more messages than one event may')

@@ -1,7 +1,7 @@
 import { defaults, limits } from '../../ledger/core/limits.ts'
 import type { Page } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
-import type { DeadLetters, RedriveOptions } from '../inbox/operate.ts'
+import type { InboxDeadLetters, RedriveOptions } from '../inbox/operate.ts'
 import type { IncomingMessage, Subscriber, Subscription } from '../inbox/port.ts'
 import type { Receipt } from '../inbox/receipt.ts'
 import { acknowledgementOf } from '../inbox/receipt.ts'
@@ -10,7 +10,7 @@ import { assemble } from './assemble.ts'
 import type { Specs } from './definition.ts'
 import type { Description } from './describe.ts'
 import { describeMachine } from './describe.ts'
-import type { HistoryEntry } from './history.ts'
+import type { SagaHistoryEntry } from './history.ts'
 import type { Instance } from './instances.ts'
 import { sagaDefaults } from './limits.ts'
 import type { INITIAL } from './machine.ts'
@@ -40,14 +40,14 @@ export interface Saga<Data, State extends string> {
   /** In the order of their ids, without their data. */
   list(page?: { readonly limit?: number; readonly cursor?: string | null }): Promise<Page<Omit<Instance, 'data'>>>
   /** What came, what was done, what was ignored and why; oldest first. */
-  history(id: string): Promise<readonly HistoryEntry[]>
+  history(id: string): Promise<readonly SagaHistoryEntry[]>
   describe(): Description
   /** Messages that were given up. Redriving runs them as `handle` would. */
-  readonly deadLetters: Pick<DeadLetters<SqlTx>, 'list' | 'count' | 'purge'> & {
+  readonly deadLetters: Pick<InboxDeadLetters<SqlTx>, 'list' | 'count' | 'purge'> & {
     redrive(
-      filter: Parameters<DeadLetters<SqlTx>['redrive']>[0],
+      filter: Parameters<InboxDeadLetters<SqlTx>['redrive']>[0],
       options?: Omit<RedriveOptions<SqlTx>, 'effect'>,
-    ): ReturnType<DeadLetters<SqlTx>['redrive']>
+    ): ReturnType<InboxDeadLetters<SqlTx>['redrive']>
   }
   /**
    * The background work on demand: for tests, and for applications that schedule it. Each returns the number of rows.

@@ -1,7 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { clientDefaults } from '../../ledger/core/limits.ts'
 import { backoffMs } from '../../ledger/core/retry.ts'
-import type { KeyPlace } from './key.ts'
+import type { KeyStorage } from './key.ts'
 import { newKey } from './key.ts'
 import { repeatable } from './repeatable.ts'
 import { retryOf } from './verdict.ts'
@@ -14,14 +14,14 @@ export interface Client {
    * Sends until there is an answer that a repetition would not change. The last answer is returned, whatever its status;
    * `no_answer` is thrown when there was none.
    */
-  send(url: string | URL, options?: SendOptions): Promise<Sent>
+  send(url: string | URL, options?: ClientSendOptions): Promise<SentRequest>
   /** The intent is done with, and noted by you: its key may be forgotten. */
   drop(intent: string): Promise<void>
   /** Ends what is under way. */
   stop(): void
 }
 
-export interface SendOptions extends RequestInit {
+export interface ClientSendOptions extends RequestInit {
   /**
    * Names the one effect that this request shall have: `order-17/capture`. The same intent has the same key, after a restart,
    * too; the client needs a place for `keys` for it.
@@ -31,7 +31,7 @@ export interface SendOptions extends RequestInit {
   readonly key?: string
 }
 
-export interface Sent {
+export interface SentRequest {
   /** Read to its end already, so that what it says is what the server recorded. */
   readonly response: Response
   /** Null for requests that change nothing. */
@@ -42,7 +42,7 @@ export interface Sent {
 }
 
 export interface ClientOptions {
-  readonly keys?: KeyPlace
+  readonly keys?: KeyStorage
   /** Another name of the header. */
   readonly header?: string
   /** How often one request is sent at the most. */
@@ -78,7 +78,7 @@ export function createClient(options: ClientOptions = {}): Client {
   const { attemptMs = clientDefaults.attemptMs } = options
   const stopping = new AbortController()
 
-  async function keyFor(method: string, headers: Headers, { intent, key }: SendOptions): Promise<string | null> {
+  async function keyFor(method: string, headers: Headers, { intent, key }: ClientSendOptions): Promise<string | null> {
     const own = key ?? headers.get(header)
     if (own !== null) return own
     if (READING.has(method)) return null
@@ -102,7 +102,7 @@ export function createClient(options: ClientOptions = {}): Client {
     }
   }
 
-  async function send(url: string | URL, asked: SendOptions = {}): Promise<Sent> {
+  async function send(url: string | URL, asked: ClientSendOptions = {}): Promise<SentRequest> {
     const { intent: _intent, key: _key, signal: given, ...init } = asked
     const method = (init.method ?? 'GET').toUpperCase()
     const headers = new Headers(init.headers)

@@ -1,4 +1,4 @@
-export type { Client, ClientEvent, ClientOptions, SendOptions, Sent } from './client.ts'
+export type { Client, ClientEvent, ClientOptions, ClientSendOptions, SentRequest } from './client.ts'
 export { createClient } from './client.ts'
-export type { KeyPlace } from './key.ts'
+export type { KeyStorage } from './key.ts'
 export { newKey } from './key.ts'

@@ -10,7 +10,7 @@ export function newKey(nowMs: number = Date.now()): string {
 }
 
 /** Where keys outlive the process. The same intent gets the same key, until it is dropped. */
-export interface KeyPlace {
+export interface KeyStorage {
   /** Keeps the key, durably, unless the intent has one; answers the one that it has. */
   keep(intent: string, key: string): Promise<string>
   drop(intent: string): Promise<void>

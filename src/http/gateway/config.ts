@@ -2,7 +2,7 @@ import type { WhileRunning } from '../../ledger/definition.ts'
 import type { Finality } from '../protocol/finality.ts'
 import type { ProfileName } from '../protocol/profiles.ts'
 import type { KeySource } from '../protocol/route.ts'
-import type { RegionOptions } from '../region/region.ts'
+import type { RegionRouterOptions } from '../region/region.ts'
 
 /** What a gateway does, as `onceonly.config.ts` or a JSON file says it. */
 export interface GatewayConfig {
@@ -32,7 +32,7 @@ export interface GatewayConfig {
   readonly ownPath?: string
   /** Readers of the metrics send it as `Authorization: Bearer …`. Without one the metrics are for this machine only. */
   readonly metricsToken?: string
-  readonly region?: RegionOptions
+  readonly region?: RegionRouterOptions
   /** Tokens that the gateway verifies itself: a refreshed one of the same issuer and subject gets the stored answer. */
   readonly jwks?: JwksConfig
   /** The console, on a port of its own; there is none, when left out. */

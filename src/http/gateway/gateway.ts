@@ -17,7 +17,7 @@ import { listen } from '../protocol/listen.ts'
 import { notKept, setOwnHeaders } from '../protocol/own-headers.ts'
 import { problemPage } from '../protocol/problem-page.ts'
 import { createVoice, type Voice } from '../protocol/voice.ts'
-import { createRegion } from '../region/region.ts'
+import { createRegionRouter } from '../region/region.ts'
 import { checkGatewayConfig } from './check.ts'
 import type { GatewayConfig, RouteRule } from './config.ts'
 import type { GatewayConsole, OpenConsole } from './console.ts'
@@ -95,7 +95,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     operationsPath: `${ownPath}/operations`,
     problemBase: config.problemBase ?? `${ownPath}/problems`,
   }
-  const region = config.region === undefined ? undefined : createRegion(config.region)
+  const region = config.region === undefined ? undefined : createRegionRouter(config.region)
   const tokens = config.jwks === undefined ? null : createTokens(config.jwks, onError)
   const rules = (config.routes ?? []).map((rule) =>
     readRule(rule, { config, ledger: options.ledger, voice: speech, upstreamOf, region, tokens, onError }),

@@ -3,7 +3,7 @@ import { isOnceError } from '../../ledger/core/errors.ts'
 import { notDone } from '../../ledger/core/verdict.ts'
 import { hangUpSignal, incomingOf, sendAnswer } from '../protocol/capture-node.ts'
 import type { Answer, Captured, Incoming } from '../protocol/exchange.ts'
-import type { Begun } from '../protocol/protect.ts'
+import type { BegunRequest } from '../protocol/protect.ts'
 import { unreadable } from '../protocol/read.ts'
 import type { Running } from '../protocol/running.ts'
 import { NoAuthorizer } from './authorize.ts'
@@ -73,7 +73,7 @@ export async function protect(
 
 type BegunAsked =
   | { readonly kind: 'unprotected'; readonly unguarded: boolean }
-  | Extract<Begun<unknown>, { kind: 'answer' }>
+  | Extract<BegunRequest<unknown>, { kind: 'answer' }>
   | (Running<unknown> & { readonly guarded: boolean })
 
 type GuardListener = (what: Guarded['what'], hash: string) => void

@@ -8,7 +8,7 @@ import type { RouteDefinition, Who } from '../protocol/route.ts'
 import { DEFAULT_KEY_HEADER } from '../protocol/route.ts'
 import type { Voice, VoiceOptions } from '../protocol/voice.ts'
 import { createVoice } from '../protocol/voice.ts'
-import type { Region } from '../region/region.ts'
+import type { RegionRouter } from '../region/region.ts'
 import { allowedBy } from './authorize.ts'
 import { createWho, namesCaller } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
@@ -78,7 +78,7 @@ export interface RuleParts {
   readonly binding?: CredentialBinding | null
   readonly tokens?: Tokens | null
   readonly notDone?: readonly number[]
-  readonly region?: Region | undefined
+  readonly region?: RegionRouter | undefined
   readonly onError: (error: unknown) => void
 }
 
@@ -115,7 +115,7 @@ export function createRule(parts: RuleParts): Rule {
 }
 
 /** What a rule allows its upstream it allows the home of a key, and the wait for a twin there. */
-function withinTime(region: Region, { times, definition: { whileRunning } }: RuleParts): Region {
+function withinTime(region: RegionRouter, { times, definition: { whileRunning } }: RuleParts): RegionRouter {
   const waitMs = typeof whileRunning === 'string' ? 0 : (whileRunning?.waitMs ?? defaults.waitMs)
   const answerMs = times.connectMs + times.answerMs + waitMs
   return { ...region, forward: (request, ...rest) => region.forward({ ...request, answerMs }, ...rest) }
@@ -151,7 +151,7 @@ export interface RuleContext {
   readonly ledger: Ledger<unknown>
   readonly voice: VoiceOptions
   readonly upstreamOf: (name: string | undefined) => Upstream
-  readonly region: Region | undefined
+  readonly region: RegionRouter | undefined
   readonly tokens: Tokens | null
   readonly onError: (error: unknown) => void
 }

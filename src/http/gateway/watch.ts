@@ -8,7 +8,7 @@ import type { Who } from '../protocol/route.ts'
 import type { Asked, Rule } from './rule.ts'
 
 /** Events of a gateway. Keys are named by their hash; bodies, queries and credentials stay out. */
-export type GatewayEvent = Access | Guarded | OperatorActed
+export type GatewayEvent = AccessEvent | Guarded | OperatorActed
 
 /** An operator acted at the console, or tried to. */
 export interface OperatorActed {
@@ -19,7 +19,7 @@ export interface OperatorActed {
 }
 
 /** One for every request, however it ended: retries are requests of their own. */
-export interface Access {
+export interface AccessEvent {
   readonly kind: 'access'
   readonly method: string
   /** Without its query, which may hold secrets. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CommandRoute, ServedRoute, Topic } from './describe.ts'
+import type { ChecklistTopic, CommandRoute, ServedRoute } from './describe.ts'
 import { checklist, describe, openAnswers } from './describe.ts'
 
 const about = {
@@ -16,7 +16,7 @@ const escalate: CommandRoute = {
   definition: { name: 'case.escalate', effect: 'transaction', retainMs: 7 * 86_400_000, about },
 }
 
-function answer(route: ServedRoute, topic: Topic): string | null | undefined {
+function answer(route: ServedRoute, topic: ChecklistTopic): string | null | undefined {
   return describe(route).find((each) => each.topic === topic)?.answer
 }
 

@@ -54,22 +54,22 @@ export const checklist = {
   cleanup: 'Which clean-up?',
 } as const
 
-export type Topic = keyof typeof checklist
+export type ChecklistTopic = keyof typeof checklist
 
 /** One question of the design checklist. A null answer is open. */
 export interface DesignAnswer {
-  readonly topic: Topic
+  readonly topic: ChecklistTopic
   readonly question: string
   readonly answer: string | null
 }
 
 /** A missing answer. */
 export interface OpenAnswer extends Served {
-  readonly topic: Topic
+  readonly topic: ChecklistTopic
   readonly question: string
 }
 
-type Answers = Readonly<Record<Topic, string | null | undefined>>
+type Answers = Readonly<Record<ChecklistTopic, string | null | undefined>>
 
 /** Every route can answer for its design: from its definition, or from what its author wrote down in `about`. */
 export function describe(route: ServedRoute): readonly DesignAnswer[] {
@@ -90,7 +90,7 @@ export function openAnswers(routes: readonly ServedRoute[]): readonly OpenAnswer
   })
 }
 
-const topics = Object.keys(checklist) as readonly Topic[]
+const topics = Object.keys(checklist) as readonly ChecklistTopic[]
 
 function answersOf(route: ServedRoute): Answers {
   switch (route.kind) {

@@ -2,7 +2,7 @@ import { digestParts } from '../../ledger/core/digest.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
-import type { Region } from '../region/region.ts'
+import type { RegionRouter } from '../region/region.ts'
 import { AnswerTooLarge } from '../region/send.ts'
 import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
 import type { Answer, HeaderList, Incoming, IncomingBody } from './exchange.ts'
@@ -17,7 +17,7 @@ type Named = Pick<Identity, 'operation' | 'key'>
 
 /** Tenant and caller of a request that another region forwarded; null for a direct one. */
 export function sentHere(
-  region: Region,
+  region: RegionRouter,
   incoming: Incoming,
   { operation, key }: Named,
   voice: Voice,
@@ -34,7 +34,7 @@ export function sentHere(
 
 /** The answer of the identity's home, where that is another region; null where it is at home here. */
 export async function elsewhere(
-  region: Region,
+  region: RegionRouter,
   incoming: Incoming,
   identity: Identity,
   arrived: boolean,
@@ -91,7 +91,7 @@ const STATUS = 'operation status'
 export type Head = Pick<Incoming, 'method' | 'target' | 'header' | 'headers'>
 
 /** Who looks at a record, by the word of the region that it was asked at; null for a request that came by itself. */
-export function lookingHere(region: Region, head: Head, id: string): Who | 'unproven' | null {
+export function lookingHere(region: RegionRouter, head: Head, id: string): Who | 'unproven' | null {
   const [token, ...others] = head.header(REGION_HEADER)
   if (token === undefined) return null
   const { method, target } = head
@@ -102,7 +102,7 @@ export function lookingHere(region: Region, head: Head, id: string): Who | 'unpr
 
 /** What the home of a record says of it; null where it is at home here. */
 export async function lookElsewhere(
-  region: Region,
+  region: RegionRouter,
   head: Head,
   id: string,
   { tenant, caller }: Who,

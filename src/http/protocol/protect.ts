@@ -8,7 +8,7 @@ import type { Breaker } from '../../ledger/guard/breaker.ts'
 import { createBreaker } from '../../ledger/guard/breaker.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
-import type { Region } from '../region/region.ts'
+import type { RegionRouter } from '../region/region.ts'
 import { declareRoute } from './declare.ts'
 import { createEarly, type Early } from './early.ts'
 import { elsewhere, sentHere } from './elsewhere.ts'
@@ -33,12 +33,12 @@ export interface HttpOptions<N, Tx> extends VoiceOptions {
   /** From the authenticated request; stable across token refresh. For one shared caller write `caller: 'shared'`. */
   readonly who: (request: N) => Who | Promise<Who>
   /** Where there are several: a key is accepted by its home alone, and a request for another region is sent there. */
-  readonly region?: Region
+  readonly region?: RegionRouter
   /** Gets errors that no framework sees; `console.error` by default. */
   readonly onError?: (error: unknown) => void
 }
 
-export type Begun<Tx> =
+export type BegunRequest<Tx> =
   /** No key, and none needed: the handler runs without protection. */
   | { readonly kind: 'unprotected' }
   /** The protocol answers: a replay, or a problem document. */
@@ -58,7 +58,7 @@ export interface Route<N, Tx> {
   readonly maxAnswerBytes: number
   /** A transaction's answer must not leave before its commit, so it is not streamed. */
   readonly buffered: boolean
-  begin(incoming: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>>
+  begin(incoming: Incoming, request: N, signal?: AbortSignal): Promise<BegunRequest<Tx>>
   /** For adapters without a framework that would answer for a handler that threw: reports it, and answers 500. */
   fault(error: unknown): Answer
 }
@@ -77,7 +77,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   /** Where the store must decide in time, one that does not is spared, and its callers with it. */
   const breaker = decideMs === undefined ? null : createBreaker()
 
-  async function begin(given: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>> {
+  async function begin(given: Incoming, request: N, signal?: AbortSignal): Promise<BegunRequest<Tx>> {
     const { region } = options
     const incoming = region === undefined ? given : readTwice(given)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
@@ -95,7 +95,11 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     return answer === null ? claimed(parts, read.input, incoming, request, signal) : { kind: 'answer', answer }
   }
 
-  async function withoutKey(incoming: Incoming, request: N, signal: AbortSignal | undefined): Promise<Begun<Tx>> {
+  async function withoutKey(
+    incoming: Incoming,
+    request: N,
+    signal: AbortSignal | undefined,
+  ): Promise<BegunRequest<Tx>> {
     const { guard, name = incoming.method } = definition
     if (guard === undefined || guard === 'handler') return { kind: 'unprotected' }
     // Nothing is recorded of the answer, so that no profile can make more of it than it says about the content.
@@ -115,7 +119,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     incoming: Pick<Incoming, 'method' | 'target' | 'header'>,
     request: N,
     signal: AbortSignal | undefined,
-  ): Promise<Begun<Tx>> {
+  ): Promise<BegunRequest<Tx>> {
     const { method, target } = incoming
     const waitMs = definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null
     const asks = breaker === null || breaker.allows()

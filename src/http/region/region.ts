@@ -9,7 +9,7 @@ import type { Arrived } from './token.ts'
 import { CLIENT_HEADER, LONGEST_WAY_MS, REGION_HEADER, readRegionToken, regionToken } from './token.ts'
 
 /** Which regions there are, and which one this is. */
-export interface RegionOptions {
+export interface RegionRouterOptions {
   readonly self: string
   /** Every region by its name, this one too, with the URL under which the others reach it. */
   readonly regions: Readonly<Record<string, string>>
@@ -21,7 +21,7 @@ export interface RegionOptions {
  * Every identity has one home among the regions, and only its home accepts it: two regions never both take a key, and while
  * the home cannot be reached, no region does.
  */
-export interface Region {
+export interface RegionRouter {
   readonly self: string
   home(identity: Identity): string
   /** The same by the id of its record. */
@@ -34,7 +34,7 @@ export interface Region {
   [Symbol.dispose](): void
 }
 
-export function createRegion(options: RegionOptions): Region {
+export function createRegionRouter(options: RegionRouterOptions): RegionRouter {
   const faults = regionFaults(options)
   if (faults.length > 0) {
     const list = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')

@@ -2,7 +2,7 @@ import type { StreamBounds } from '../bounds.ts'
 import type { DeliveryMode } from '../parts/delivery.ts'
 import type { MessageIdentity } from '../protocol/protocol.ts'
 import type { StreamReceiver } from './intake.ts'
-import type { Sent } from './outgoing.ts'
+import type { SentMessage } from './outgoing.ts'
 import type { ClientPlace, ClientPosition, ClientTransport, PendingSend } from './ports.ts'
 import type { ClientRuntime } from './runtime.ts'
 
@@ -18,7 +18,7 @@ export interface StreamClient {
    * Kept for sending before it resolves; sent until it is acknowledged. A reply names a message that was received here, or
    * sent by this client: anything else is refused with `target_unknown`, before it is kept.
    */
-  send(body: unknown, options?: { readonly replyTo?: MessageIdentity }): Promise<Sent>
+  send(body: unknown, options?: { readonly replyTo?: MessageIdentity }): Promise<SentMessage>
   /** Continues in another region, or reconnects to the same one. May be called by a receiver. */
   moveTo(region: string): void
   /** When the application has done everything that has arrived so far. */

@@ -5,7 +5,7 @@ import type { SessionBounds } from '../session-limits.ts'
 import type { ClientPlace, PendingSend } from './ports.ts'
 
 /** A message on its way. */
-export interface Sent {
+export interface SentMessage {
   /** Valid while the client keeps its identity: a new identity gives pending messages new numbers. */
   readonly identity: MessageIdentity
   /**

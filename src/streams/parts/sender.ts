@@ -2,7 +2,7 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import { safeCount } from './count.ts'
 
 /** What the receiver has: everything below the floor, and ranges above it. */
-export interface Acknowledgement {
+export interface AcknowledgedRanges {
   readonly floor: number
   readonly ranges?: readonly (readonly [number, number])[]
 }
@@ -130,7 +130,7 @@ export class IdempotentSender<T> {
   }
 
   /** True for who is acknowledged by it for the first time. */
-  async acknowledge({ floor, ranges = [] }: Acknowledgement): Promise<readonly number[]> {
+  async acknowledge({ floor, ranges = [] }: AcknowledgedRanges): Promise<readonly number[]> {
     if (safeCount('floor', floor) > this.#next) {
       throw new OnceError('bad_input', `The number ${floor - 1} was acknowledged, but never sent.`)
     }

@@ -3,7 +3,7 @@ import type { Counts } from './count.ts'
 import { countOf } from './count.ts'
 
 /** One event of a history. The clock counts every event of its host, its own included. */
-export interface HistoryEvent {
+export interface ShivizEvent {
   readonly host: string
   readonly clock: Counts
   readonly text: string
@@ -13,7 +13,7 @@ export interface HistoryEvent {
 export const shivizParser = String.raw`(?<host>\S*) (?<clock>{.*})\n(?<event>.*)`
 
 /** A history as a log that the ShiViz viewer opens: host and clock on one line, the text on the next. */
-export function toShiViz(history: readonly HistoryEvent[]): string {
+export function toShiViz(history: readonly ShivizEvent[]): string {
   return history
     .map(({ host, clock, text }) => {
       if (/\s/.test(host) || host === '') throw new OnceError('bad_input', `ShiViz cannot name a host "${host}".`)
@@ -23,18 +23,18 @@ export function toShiViz(history: readonly HistoryEvent[]): string {
 }
 
 /** Reads such a log, and refuses clocks that ShiViz refuses. */
-export function fromShiViz(log: string): readonly HistoryEvent[] {
+export function fromShiViz(log: string): readonly ShivizEvent[] {
   const lines = log.split('\n')
   if (lines.at(-1) === '') lines.pop()
   if (lines.length % 2 !== 0) throw new OnceError('bad_input', 'The last event of the log has no text.')
-  const history: HistoryEvent[] = []
+  const history: ShivizEvent[] = []
   for (let line = 0; line < lines.length; line += 2)
     history.push(readEvent(lines[line] ?? '', lines[line + 1] ?? '', line + 1))
   checkClocks(history)
   return history
 }
 
-function readEvent(head: string, text: string, line: number): HistoryEvent {
+function readEvent(head: string, text: string, line: number): ShivizEvent {
   const [, host, clock] = /^(\S+) (\{.*\})$/.exec(head) ?? []
   if (host === undefined || clock === undefined) {
     throw new OnceError('bad_input', `Line ${line} of the log is not a host and its clock.`)
@@ -57,7 +57,7 @@ function readEvent(head: string, text: string, line: number): HistoryEvent {
 }
 
 /** Every event of a host counts one more of its own, and none of a clock's events is missing from the log. */
-function checkClocks(history: readonly HistoryEvent[]): void {
+function checkClocks(history: readonly ShivizEvent[]): void {
   const events = new Map<string, number>()
   for (const { host } of history) events.set(host, (events.get(host) ?? 0) + 1)
   const seen = new Map<string, Counts>()

@@ -5,7 +5,7 @@ import { until } from '../../testing/until.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { Fork } from '../ports.ts'
-import { createRegion } from './region.ts'
+import { createStreamRegion } from './region.ts'
 import { enter, send } from './test-peer.ts'
 
 test('clones that were accepted in two regions under one number: both regions report both clones', async () => {
@@ -19,7 +19,7 @@ test('clones that were accepted in two regions under one number: both regions re
   const exchange = createLocalExchange({ way: () => ({ cut, delayMs: 0 }), runtime })
   const forks: Record<string, Fork[]> = { eu: [], us: [] }
   const [eu, us] = ['eu', 'us'].map((region) =>
-    createRegion({
+    createStreamRegion({
       region,
       log: createMemoryRoomLog({ region, nowMs: () => performance.now() }),
       exchange: exchange.of(region),

@@ -64,8 +64,8 @@ export type {
   StoredEntry,
   Trimmed,
 } from '../ports.ts'
-export type { ConnectOptions, Refusal, Region, RegionOptions } from './region.ts'
-export { createRegion } from './region.ts'
+export type { ConnectOptions, Refusal, StreamRegion, StreamRegionOptions } from './region.ts'
+export { createStreamRegion } from './region.ts'
 export type {
   HttpServer,
   ServerSocket,

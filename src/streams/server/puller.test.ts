@@ -7,7 +7,7 @@ import { createMemoryRoomLog } from '../log/memory-log.ts'
 import { createMemoryOrderLog } from '../log/memory-order.ts'
 import type { Exchange, OrderLog, RoomLog } from '../ports.ts'
 import { Doze } from './doze.ts'
-import { createRegion } from './region.ts'
+import { createStreamRegion } from './region.ts'
 import { enter, send } from './test-peer.ts'
 
 test('what waits for a cause is asked for calmly, and is there as soon as the cause is', async () => {
@@ -17,7 +17,7 @@ test('what waits for a cause is asked for calmly, and is there as soon as the ca
   let pulls = 0
   const open = (name: string) => {
     const own = exchange.of(name)
-    return createRegion({
+    return createStreamRegion({
       region: name,
       log: createMemoryRoomLog({ region: name, nowMs: () => performance.now() }),
       peers: ['a', 'b', 'c'].filter((peer) => peer !== name),
@@ -91,7 +91,7 @@ test('a quiet room polls ever less often, and wakes with the next message', asyn
       return log.read(...asked)
     }
     const bounds = { pullEveryMs: 1, orderEveryMs: 1, dozeMs: 1e9 }
-    return createRegion({ region, log: { ...log, read }, order, exchange: { ...own, pull }, peers, bounds })
+    return createStreamRegion({ region, log: { ...log, read }, order, exchange: { ...own, pull }, peers, bounds })
   })
   const [ann, bob] = await Promise.all(regions.map((region, index) => enter(region, `client${index}`)))
   assert.ok(ann !== undefined && bob !== undefined)

@@ -25,7 +25,7 @@ import { createSession } from './session.ts'
 import type { OpenSession, SessionHost } from './session-host.ts'
 
 /** One region: its rooms, its clients' sessions, and its part in the exchange with the others. */
-export interface Region {
+export interface StreamRegion {
   readonly region: string
   readonly sessions: number
   /** A transport has a new connection. */
@@ -45,7 +45,7 @@ export interface ConnectOptions {
  */
 export type Refusal = string | { readonly taken: string }
 
-export interface RegionOptions {
+export interface StreamRegionOptions {
   readonly region: string
   readonly log: RoomLog
   /** Where the final order is kept; without it there is only the provisional one. */
@@ -68,7 +68,7 @@ export interface RegionOptions {
   readonly runtime?: Runtime
 }
 
-export function createRegion(options: RegionOptions): Region {
+export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
   const { region, log, exchange } = options
   for (const name of [region, ...(options.peers ?? [])]) {
     if (!isStreamName(name)) throw new OnceError('bad_option', `\`${name}\` is not a valid name of a region.`)

@@ -8,7 +8,7 @@ import type { ClientTransport } from '../client/ports.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { ClientFrame, MessageIdentity } from '../protocol/protocol.ts'
-import { createRegion } from './region.ts'
+import { createStreamRegion } from './region.ts'
 import { connectRaw, enter, follow, fromStart, hello, openRegion, send } from './test-peer.ts'
 
 function reply(cseq: number, replyTo: MessageIdentity, body: unknown = 'reply'): ClientFrame {
@@ -71,7 +71,7 @@ test('a region that has the reply first waits for its target', async () => {
   const exchange = createLocalExchange({ way: (from, to) => ({ cut: cuts.has(`${from} ${to}`), delayMs: 0 }), runtime })
   const names = ['eu', 'us', 'ap'] as const
   const regions = names.map((region) =>
-    createRegion({
+    createStreamRegion({
       region,
       log: createMemoryRoomLog({ region, nowMs: () => performance.now() }),
       exchange: exchange.of(region),

@@ -8,8 +8,8 @@ import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { RoomLog, Session } from '../ports.ts'
 import { decodeServerFrame } from '../protocol/decode.ts'
 import type { ClientFrame, Entry, ServerFrame } from '../protocol/protocol.ts'
-import type { Region, RegionOptions } from './region.ts'
-import { createRegion } from './region.ts'
+import type { StreamRegion, StreamRegionOptions } from './region.ts'
+import { createStreamRegion } from './region.ts'
 
 /** A raw client connection for tests. */
 export interface RawPeer {
@@ -24,7 +24,7 @@ export interface RawPeer {
   next<K extends ServerFrame['kind']>(kind: K): Promise<Extract<ServerFrame, { kind: K }>>
 }
 
-export function connectRaw(region: Region): RawPeer {
+export function connectRaw(region: StreamRegion): RawPeer {
   const frames: ServerFrame[] = []
   const asked = new Map<string, number>()
   let closed: RawPeer['closed'] = null
@@ -66,10 +66,10 @@ export function connectRaw(region: Region): RawPeer {
 }
 
 export function openRegion(
-  options: Partial<Omit<RegionOptions, 'bounds'>> & { readonly bounds?: Partial<StreamBounds> } = {},
-): { readonly region: Region; readonly log: RoomLog } {
+  options: Partial<Omit<StreamRegionOptions, 'bounds'>> & { readonly bounds?: Partial<StreamBounds> } = {},
+): { readonly region: StreamRegion; readonly log: RoomLog } {
   const log = options.log ?? createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
-  return { log, region: createRegion({ region: 'eu', ...options, log }) }
+  return { log, region: createStreamRegion({ region: 'eu', ...options, log }) }
 }
 
 export function hello(client: string, generation = 1, instance = 'i', epoch = 1): ClientFrame {
@@ -90,7 +90,7 @@ export function send(cseq: number, body: unknown): ClientFrame {
 }
 
 /** A client that has said hello, and follows from the start. */
-export async function enter(region: Region, client: string, generation = 1): Promise<RawPeer> {
+export async function enter(region: StreamRegion, client: string, generation = 1): Promise<RawPeer> {
   const peer = connectRaw(region)
   peer.say(hello(client, generation))
   peer.say(fromStart)
@@ -99,7 +99,7 @@ export async function enter(region: Region, client: string, generation = 1): Pro
 }
 
 /** Connections inside of one process: frames arrive a moment later, in order. */
-export function wired(regionOf: (name: string) => Region): ClientTransport & { cut(): void } {
+export function wired(regionOf: (name: string) => StreamRegion): ClientTransport & { cut(): void } {
   const cuts = new Set<() => void>()
   return {
     connect(name, events) {
@@ -138,7 +138,7 @@ export interface Followed {
 }
 
 /** A client of a region, and the messages that it has received. */
-export async function follow(region: Region, options: Partial<StreamClientOptions> = {}): Promise<Followed> {
+export async function follow(region: StreamRegion, options: Partial<StreamClientOptions> = {}): Promise<Followed> {
   const seen: Entry[] = []
   const transport = wired(() => region)
   const client = await createStreamClient({

@@ -5,7 +5,7 @@ import { until } from '../../testing/until.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import { CausalBuffer } from '../parts/causal.ts'
-import { createRegion } from './region.ts'
+import { createStreamRegion } from './region.ts'
 import { enter, send } from './test-peer.ts'
 
 test('what waits for its causes is bounded in bytes; refused entries are delivered again', () => {
@@ -34,7 +34,7 @@ test('a region that may keep little of what waits shows everything all the same,
   const exchange = createLocalExchange({ way, runtime })
   const names = ['a', 'b', 'c']
   const regions = names.map((region) =>
-    createRegion({
+    createStreamRegion({
       region,
       log: createMemoryRoomLog({ region, nowMs: () => performance.now() }),
       peers: names.filter((peer) => peer !== region),

@@ -4,7 +4,7 @@ import { until } from '../../testing/until.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import { createMemoryOrderLog } from '../log/memory-order.ts'
-import { createRegion, type Region } from './region.ts'
+import { createStreamRegion, type StreamRegion } from './region.ts'
 import { enter, type RawPeer, send } from './test-peer.ts'
 
 /** The region in which the question is asked is an hour ahead of the one in which it is answered. */
@@ -27,12 +27,12 @@ test('a reply from a region whose clock is an hour behind comes after its questi
     claim: async (...asked: Parameters<typeof places.claim>) =>
       isGiven ? await places.claim(...asked) : ({ kind: 'taken' } as const),
   }
-  const open = (): readonly Region[] =>
+  const open = (): readonly StreamRegion[] =>
     names.map((region, at) => {
       const [log] = logs.slice(at)
       assert.ok(log !== undefined)
       const peers = names.filter((peer) => peer !== region)
-      return createRegion({
+      return createStreamRegion({
         region,
         log,
         order,
@@ -41,8 +41,8 @@ test('a reply from a region whose clock is an hour behind comes after its questi
         bounds: { orderEveryMs: 20, orderLeaseMs: 1_000 },
       })
     })
-  const enterAll = async (regions: readonly Region[], ...clients: readonly string[]) =>
-    await Promise.all(clients.map((client, at) => enter(regions[at] as Region, client)))
+  const enterAll = async (regions: readonly StreamRegion[], ...clients: readonly string[]) =>
+    await Promise.all(clients.map((client, at) => enter(regions[at] as StreamRegion, client)))
 
   const first = open()
   const [ann, bob] = await enterAll(first, 'ann', 'bob')

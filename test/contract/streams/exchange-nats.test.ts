@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
-import type { Exchange, ExchangedEntry, PullAnswer, Region, RegionHint, RoomImage } from 'onceonly/stream/server'
-import { createMemoryRoomLog, createNatsExchange, createRegion } from 'onceonly/stream/server'
+import type { Exchange, ExchangedEntry, PullAnswer, RegionHint, RoomImage, StreamRegion } from 'onceonly/stream/server'
+import { createMemoryRoomLog, createNatsExchange, createStreamRegion } from 'onceonly/stream/server'
 import { closeCodes } from '../../../src/streams/protocol/protocol.ts'
 import { enter, type RawPeer, send } from '../../../src/streams/server/test-peer.ts'
 import { until } from '../../../src/testing/until.ts'
@@ -63,9 +63,9 @@ async function openRegion(
   name: string,
   peers: readonly string[],
   namespace: string,
-): Promise<Line & { readonly region: Region; die(): Promise<void> }> {
+): Promise<Line & { readonly region: StreamRegion; die(): Promise<void> }> {
   const line = await openLine(url, name, namespace, AGAIN_MS)
-  const region = createRegion({
+  const region = createStreamRegion({
     region: name,
     log: createMemoryRoomLog({ region: name, nowMs: () => performance.now() }),
     exchange: line.exchange,

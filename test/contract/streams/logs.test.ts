@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createRegion, createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
+import { createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
 import { until } from '../../../src/testing/until.ts'
 import { onEverySqlStore } from '../../support/streams/stores.ts'
 
@@ -139,7 +139,7 @@ onEverySqlStore('expired entries are removed, however many, also from a room wit
     (await log.sender('room', 'ann', 1))?.floor ?? null,
   ]
   assert.deepEqual(await left(), [2_500, 2_500, 2_501])
-  const region = createRegion({ region: 'eu', log, order, bounds: { trimEveryMs: 10 } })
+  const region = createStreamRegion({ region: 'eu', log, order, bounds: { trimEveryMs: 10 } })
   const MINUTES_OF_A_DAY = 24 * 60
   for (const [minutes, then] of [
     [11, [0, 2_500, 2_501]],

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { createHmac, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import fc from 'fast-check'
-import { createAccess } from '../../../src/admin/console/access.ts'
+import { createConsoleAccess } from '../../../src/admin/console/access.ts'
 import type { ConsoleRequest } from '../../../src/admin/console/exchange.ts'
 import { createSessions } from '../../../src/admin/console/session.ts'
 import { createMemorySessions } from '../../../src/admin/core/session-storage.ts'
 import { chooseKey, readKey, type SigningKey } from '../../../src/http/gateway/jwk.ts'
 import { type FindKey, verifyBearer } from '../../../src/http/gateway/jwt.ts'
-import { createRegion } from '../../../src/http/region/region.ts'
+import { createRegionRouter } from '../../../src/http/region/region.ts'
 import { LONGEST_WAY_MS, regionToken } from '../../../src/http/region/token.ts'
 import { INHERITED, inherited, oddObject } from './odd-names.ts'
 
@@ -116,7 +116,7 @@ function sameToken(one: string, other: string): boolean {
 function throwRegionTokens(count: number, seed: number): void {
   const secret = 'a secret of thirty-two characters'
   const options = { regions: { eu: 'http://127.0.0.1:1', us: 'http://127.0.0.1:2' }, secret }
-  using region = createRegion({ ...options, self: 'eu' })
+  using region = createRegionRouter({ ...options, self: 'eu' })
   const identity = { tenant: 'acme', caller: 'ann', operation: 'POST /things', key: 'k' }
   const request = { method: 'POST', target: '/things', operation: 'POST /things', key: 'k', content: 'digest' }
   const passage = { from: 'us', to: 'eu', method: 'POST', target: '/things', identity, content: 'digest' }
@@ -179,9 +179,13 @@ function requestWith(headers: ConsoleRequest['headers']): ConsoleRequest {
 
 async function throwSessions(count: number, seed: number): Promise<void> {
   const shelf = createMemorySessions()
-  const sessions = createSessions(createAccess({ operator: OPERATOR, viewer: VIEWER, chosen: true }), shelf, '')
+  const sessions = createSessions(createConsoleAccess({ operator: OPERATOR, viewer: VIEWER, chosen: true }), shelf, '')
   /** Of before the token of the operator was exchanged: its sessions are on the same shelf. */
-  const before = createSessions(createAccess({ operator: `${OPERATOR}!`, viewer: VIEWER, chosen: true }), shelf, '')
+  const before = createSessions(
+    createConsoleAccess({ operator: `${OPERATOR}!`, viewer: VIEWER, chosen: true }),
+    shelf,
+    '',
+  )
   const open = async (of: typeof sessions, token: string) => {
     const person = await of.signIn(requestWith({}), token, 'ann')
     const [cookie = ''] = String(person?.headers[0]?.[1]).split(';')

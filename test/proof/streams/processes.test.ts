@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createRegion, createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
+import { createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
 import { closeCodes } from '../../../src/streams/protocol/protocol.ts'
 import { enter, send, wired } from '../../../src/streams/server/test-peer.ts'
 import { until } from '../../../src/testing/until.ts'
@@ -12,7 +12,7 @@ onEverySqlStore(
     const processes = new Map(
       [store, another()].map((each, index) => [
         `process-${index + 1}`,
-        createRegion({
+        createStreamRegion({
           region: 'eu',
           log: createSqlRoomLog({ store: each, region: 'eu' }),
           order: createSqlOrderLog({ store: each }),

@@ -5,10 +5,10 @@ import { connect } from '@nats-io/transport-node'
 import { postgresStore } from 'onceonly/postgres'
 import {
   createNatsExchange,
-  createRegion,
   createSocketServer,
   createSqlOrderLog,
   createSqlRoomLog,
+  createStreamRegion,
 } from 'onceonly/stream/server'
 import { Pool } from 'pg'
 import { WebSocketServer } from 'ws'
@@ -35,7 +35,7 @@ const exchange = await createNatsExchange({
   region: task.region,
   namespace: task.namespace,
 })
-const region = createRegion({
+const region = createStreamRegion({
   region: task.region,
   log: createSqlRoomLog({ store, region: task.region }),
   order: createSqlOrderLog({ store }),

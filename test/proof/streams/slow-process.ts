@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { sqliteStore } from 'onceonly/sqlite'
-import { createRegion, createSocketServer, createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
+import { createSocketServer, createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
 import { quick } from '../../support/streams/world.ts'
 
@@ -15,7 +15,7 @@ export interface Held {
 }
 
 const store = sqliteStore(process.argv[2] ?? '')
-const region = createRegion({
+const region = createStreamRegion({
   region: 'eu',
   log: createSqlRoomLog({ store, region: 'eu' }),
   order: createSqlOrderLog({ store }),

@@ -10,19 +10,19 @@ import type { Entry, MessageIdentity, StreamClient, StreamClientOptions } from '
 import { createStreamClient, createWebSocketTransport, identityText } from 'onceonly/stream'
 import {
   createLocalExchange,
-  createRegion,
   createSocketServer,
   createSqlOrderLog,
   createSqlRoomLog,
-  type Region,
+  createStreamRegion,
   type SocketLink,
+  type StreamRegion,
 } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
 import { createProxy, type Proxy } from '../../../tools/proxy/index.ts'
 
 /** One region behind a network that fails on demand. */
 export interface Node {
-  readonly region: Region
+  readonly region: StreamRegion
   readonly proxy: Proxy
   /** Of every connection that was opened, in order. */
   readonly links: readonly SocketLink[]
@@ -63,7 +63,7 @@ export async function openWorld(names: readonly string[] = ['eu']): Promise<Stre
   for (const name of names) {
     const server = createServer()
     await once(server.listen(0, '127.0.0.1'), 'listening')
-    const region = createRegion({
+    const region = createStreamRegion({
       region: name,
       log: createSqlRoomLog({ store, region: name }),
       order,

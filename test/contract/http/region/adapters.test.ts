@@ -6,8 +6,8 @@ import type { Ledger } from 'onceonly'
 import { createLedger } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
 import { createProtect, operationStatus } from 'onceonly/node'
-import type { RegionOptions } from 'onceonly/region'
-import { createRegion } from 'onceonly/region'
+import type { RegionRouterOptions } from 'onceonly/region'
+import { createRegionRouter } from 'onceonly/region'
 import { ask } from '../../../support/gateway/ask.ts'
 import { freePort } from '../../../support/gateway/process.ts'
 
@@ -22,13 +22,13 @@ interface Ran {
 /** Two servers of one application, with a store each. Callers are known by a session that only its own region has. */
 async function openRegions(
   context: TestContext,
-  lists: (all: RegionOptions['regions']) => readonly RegionOptions['regions'][],
+  lists: (all: RegionRouterOptions['regions']) => readonly RegionRouterOptions['regions'][],
 ) {
   const ran: Ran[] = []
   const ledgers: Ledger<unknown>[] = []
   const ports = await Promise.all(names.map(freePort))
   const all = Object.fromEntries(names.map((name, at) => [name, `http://127.0.0.1:${ports[at]}`]))
-  const regions = names.map((self, at) => createRegion({ self, secret, regions: lists(all)[at] ?? all }))
+  const regions = names.map((self, at) => createRegionRouter({ self, secret, regions: lists(all)[at] ?? all }))
   for (const [at, region] of regions.entries()) {
     const ledger = createLedger({ store: memoryStore(), background: false })
     ledgers.push(ledger)
@@ -83,7 +83,7 @@ test('an adapter sends a request on to the home of its key, with its own caller,
 test('a response that is too large for the way back stays recorded, and the effect does not run again', async (context) => {
   const { ran, ports } = await openRegions(context, () => [])
   const regions = Object.fromEntries(names.map((name) => [name, 'http://127.0.0.1']))
-  using region = createRegion({ self: 'eu', secret, regions })
+  using region = createRegionRouter({ self: 'eu', secret, regions })
   const identity = { tenant: 'acme', caller: 'session-of-eu', operation: 'POST /large' }
   const keys = Array.from({ length: 100 }, (_, at) => `large-${at}`)
   const key = keys.find((each) => region.home({ ...identity, key: each }) === 'us') ?? ''
@@ -110,5 +110,5 @@ test('regions that do not agree about a home refuse, instead of sending in circl
 
 test('options of regions are checked by name', () => {
   const bad = { self: 'mars', regions: { eu: 'ftp://x' }, secret: 'short', more: 1 } as never
-  assert.throws(() => createRegion(bad), /`more` is not a setting; `secret` .*; `regions.eu` .*; `self` is none/)
+  assert.throws(() => createRegionRouter(bad), /`more` is not a setting; `secret` .*; `regions.eu` .*; `self` is none/)
 })

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { createLedger } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
 import { createProtect } from 'onceonly/node'
-import { createRegion } from 'onceonly/region'
+import { createRegionRouter } from 'onceonly/region'
 import { closedUrl } from '../../../support/closed-url.ts'
 import { ask } from '../../../support/gateway/ask.ts'
 import { freePort } from '../../../support/gateway/process.ts'
@@ -12,7 +12,7 @@ import { freePort } from '../../../support/gateway/process.ts'
 test('where the home of a key is away it is refused, and nothing runs elsewhere; other keys are not touched', async (context) => {
   const port = await freePort()
   const regions = { eu: `http://127.0.0.1:${port}`, us: await closedUrl() }
-  const region = createRegion({ self: 'eu', regions, secret: 'a secret of two regions, long enough' })
+  const region = createRegionRouter({ self: 'eu', regions, secret: 'a secret of two regions, long enough' })
   const ledger = createLedger({ store: memoryStore(), background: false })
   const who = { tenant: 'acme', caller: 'ann' }
   let runs = 0

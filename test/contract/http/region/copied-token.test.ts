@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { createLedger } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
 import { createProtect } from 'onceonly/node'
-import { createRegion } from 'onceonly/region'
+import { createRegionRouter } from 'onceonly/region'
 
 const secret = 'a secret of two regions, long enough'
 
@@ -33,7 +33,7 @@ test('an eavesdropper between two regions can send neither a copied request nor 
   let ran = 0
   const store = memoryStore()
   const ledger = createLedger({ store, background: false })
-  const us = createRegion({ self: 'us', secret, regions: { eu: between, us: between } })
+  const us = createRegionRouter({ self: 'us', secret, regions: { eu: between, us: between } })
   const who = () => ({ tenant: 'acme', caller: 'stranger' })
   const home = createServer((request, response) => {
     void createProtect({ ledger, who, region: us })({ effect: 'external' }, (_request, answer) => {
@@ -43,7 +43,7 @@ test('an eavesdropper between two regions can send neither a copied request nor 
   })
   await once(home.listen(0, '127.0.0.1'), 'listening')
   const homeUrl = `http://127.0.0.1:${(home.address() as AddressInfo).port}`
-  using eu = createRegion({ self: 'eu', secret, regions: { eu: between, us: between } })
+  using eu = createRegionRouter({ self: 'eu', secret, regions: { eu: between, us: between } })
   const euLedger = createLedger({ store: memoryStore(), background: false })
   const front = createServer((request, response) => {
     const caller = { tenant: 'acme', caller: 'ann' }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createRegion } from 'onceonly/region'
+import { createRegionRouter } from 'onceonly/region'
 import { recordIdOf } from '../../../../src/ledger/core/identity.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { createProxy } from '../../../../tools/proxy/index.ts'
@@ -106,7 +106,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   )
 
   // 3. The home is cut off: the others refuse, and nothing is executed anywhere else.
-  using map = createRegion({ self: 'eu', regions, secret })
+  using map = createRegionRouter({ self: 'eu', regions, secret })
   const keys = Array.from({ length: 30 }, (_, at) => `cut-${at}`)
   const homeOf = (key: string) => map.home({ tenant: 'gateway', caller: 'ann', operation: 'POST /things', key })
   const [lost = ''] = keys.filter((key) => homeOf(key) === 'us')
