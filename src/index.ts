@@ -1,19 +1,16 @@
 /** The core entry of `onceonly`. Names are listed one by one: what is not here is not public. */
 
 export type { Begun, Ended, Granted } from './ledger/begin.ts'
-export type { Claimed, ClaimOptions, Ending, HowToWrite, Lease, SettleWord } from './ledger/claim.ts'
+export type { Claimed, ClaimOptions, Ending, Lease } from './ledger/claim.ts'
 export { failed, succeeded } from './ledger/claim.ts'
-export type { AppliedWord, ErrorCode } from './ledger/core/errors.ts'
+export type { ErrorCode } from './ledger/core/errors.ts'
 export { errorTable, isOnceError, OnceError } from './ledger/core/errors.ts'
 export type { Fence, Identity, IdentityParts } from './ledger/core/identity.ts'
 export { DAY, defaults, HOUR, limits, MINUTE, SECOND } from './ledger/core/limits.ts'
 export type {
-  Facts,
   GuardNote,
   HistoryEntry,
   LedgerRecord,
-  Note,
-  OnAbandoned,
   Outcome,
   Pointer,
   State,
@@ -37,13 +34,12 @@ export type { LedgerEvent, Listener } from './ledger/events.ts'
 export type { CallOptions } from './ledger/execute.ts'
 export type { FencedWrite } from './ledger/fenced.ts'
 export { fencedWrite } from './ledger/fenced.ts'
-export type { Ledger, LedgerOptions, LedgerScope, TxOf } from './ledger/ledger.ts'
+export type { Ledger, LedgerOptions, LedgerScope } from './ledger/ledger.ts'
 export { createLedger } from './ledger/ledger.ts'
 export type { LeasedOperation, Operation, TransactionalOperation } from './ledger/operation.ts'
 export type { Operator, OperatorOptions } from './ledger/operator.ts'
 export { rerun } from './ledger/operator.ts'
 export type { Execution } from './ledger/present.ts'
-export type { PartsWithout, ScopeParts } from './ledger/scope.ts'
 export type { OutboxMessage, OutboxPort } from './ledger/store/outbox.ts'
 export type {
   BusyCaller,
@@ -57,4 +53,4 @@ export type {
 } from './ledger/store/port.ts'
 export type { SqlRow, SqlTx, SqlValue } from './ledger/store/sql.ts'
 export type { UniqueAnswer } from './ledger/unique.ts'
-export type { Runtime, Timer } from './runtime/runtime.ts'
+export type { Runtime } from './runtime/runtime.ts'

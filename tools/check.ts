@@ -19,6 +19,7 @@ const checks: Readonly<Record<Tier, readonly Check[]>> = {
   ],
   proof: [
     { name: 'package', command: 'node', args: ['tools/package.ts'] },
+    { name: 'api', command: 'node', args: ['tools/api/main.ts', '--check'] },
     { name: 'tsc', command: 'tsc', args: [] },
     { name: 'pages', command: 'tsc', args: ['-p', 'console'] },
   ],

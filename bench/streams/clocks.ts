@@ -1,4 +1,4 @@
-import { compareCounts, SortedCounts } from 'onceonly/stream'
+import { compareCounts, SortedCounts } from 'onceonly/stream/parts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import type { ClocksTask } from './task.ts'
 

@@ -1,4 +1,4 @@
-import { argumentsOf, type Command, commandTable, schemaOf } from 'onceonly/admin'
+import { argumentsOf, type Command, commandTable, schemaOf } from 'onceonly/admin/commands'
 import Type, { type TSchema } from 'typebox'
 import type { Schema } from '../openapi/declaration.ts'
 

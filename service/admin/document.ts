@@ -1,5 +1,5 @@
-import { commandTable } from 'onceonly/admin'
-import type { NaturalNotes } from 'onceonly/http'
+import { commandTable } from 'onceonly/admin/commands'
+import type { NaturalNotes } from 'onceonly/openapi'
 import Type from 'typebox'
 import { filledText, oneOf, ruled } from '../http/input.ts'
 import { complaintAboutText } from '../http/text.ts'

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { HOUR, isOnceError, type Ledger, type SqlTx } from 'onceonly'
-import { type Admin, BadArguments, commandTable, createCommands, fromTexts } from 'onceonly/admin'
+import { type Admin } from 'onceonly/admin'
+import { BadArguments, commandTable, createCommands, fromTexts } from 'onceonly/admin/commands'
 import { createProtect } from 'onceonly/fastify'
 import { jsonAnswer, type RouteDefinition } from 'onceonly/http'
 import { putCase } from '../escalations/cases.ts'

@@ -1,4 +1,4 @@
-import { isStreamName } from 'onceonly/stream'
+import { isStreamName } from 'onceonly/stream/protocol'
 import Type from 'typebox'
 import { oneOf, ruled } from '../http/input.ts'
 import {

@@ -1,5 +1,6 @@
-import type { Counts, Entry, Position, ShivizEvent } from 'onceonly/stream'
+import type { Entry, Position } from 'onceonly/stream'
 import { identityText } from 'onceonly/stream'
+import type { Counts, ShivizEvent } from 'onceonly/stream/parts'
 import type { OrderLog, RoomLog, StoredEntry } from 'onceonly/stream/server'
 import { HISTORY_MESSAGES } from './words.ts'
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { ConsoleAccess } from 'onceonly/console'
-import type { ShivizEvent } from 'onceonly/stream'
+import type { ShivizEvent } from 'onceonly/stream/parts'
 import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'

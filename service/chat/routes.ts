@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ConsoleAccess } from 'onceonly/console'
-import { shivizParser, toShiViz } from 'onceonly/stream'
+import { shivizParser, toShiViz } from 'onceonly/stream/parts'
 import { requestOf } from '../console/request.ts'
 import type { InputTypes } from '../http/input.ts'
 import { routeOptions } from '../openapi/route.ts'

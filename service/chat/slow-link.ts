@@ -1,4 +1,4 @@
-import { closeCodes } from 'onceonly/stream'
+import { closeCodes } from 'onceonly/stream/protocol'
 import type { Session, SocketLink } from 'onceonly/stream/server'
 import type { ClientWeather } from './network.ts'
 

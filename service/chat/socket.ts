@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { closeCodes, decodeClientFrame, type HelloFrame } from 'onceonly/stream'
+import { closeCodes, decodeClientFrame, type HelloFrame } from 'onceonly/stream/protocol'
 import {
   type Admission,
   createSocketServer,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isStreamName } from 'onceonly/stream'
+import { isStreamName } from 'onceonly/stream/protocol'
 
 /** The regions of the demo: all of them run in this process, each with a log of its own. */
 export const regionNames = ['frankfurt', 'virginia', 'saopaulo', 'tokyo', 'sydney'] as const

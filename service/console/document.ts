@@ -1,4 +1,4 @@
-import type { NaturalNotes } from 'onceonly/http'
+import type { NaturalNotes } from 'onceonly/openapi'
 import { actionSchema } from '../admin/command-schemas.ts'
 import { type Declaration, type Repeat, record, type Schema, textOrNull } from '../openapi/declaration.ts'
 

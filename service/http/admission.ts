@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { addressKey, createByteBudget, createShares, frontLimits, retryAfterMs } from 'onceonly/http'
+import { addressKey, createByteBudget, createShares, frontLimits, retryAfterMs } from 'onceonly/http/limits'
 import type { Around } from 'onceonly/telemetry'
 import { bearerOf, keyIdOf } from '../workspaces/keys.ts'
 import { sendProblem } from './problem.ts'

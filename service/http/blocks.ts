@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, RequestPayload } from 'fastify'
-import { createPieces } from 'onceonly/http'
+import { createPieces } from 'onceonly/http/limits'
 
 /** A body up to here that says how long it is comes in few pieces: what one connection hands over at a time. */
 const FEW_PIECES_BYTES = 64 * 1_024

@@ -8,7 +8,7 @@ import {
   frontLimits,
   limitConnections,
   mayPipeline,
-} from 'onceonly/http'
+} from 'onceonly/http/limits'
 import { SOCKET_PATH } from '../chat/socket.ts'
 import type { Log } from '../logs.ts'
 import { logUnrouted } from '../logs-unrouted.ts'

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { problemPage } from 'onceonly/http'
+import { problemPage } from 'onceonly/openapi'
 import { problems } from './problems.ts'
 
 /** The `type` of a problem document leads here. */

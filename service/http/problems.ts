@@ -1,4 +1,4 @@
-import { type ProblemRow, situations } from 'onceonly/http'
+import { type ProblemRow, situations } from 'onceonly/openapi'
 
 /** What can be wrong, beside what the protocol itself answers. Documents and pages are made of these rows. */
 const own = {

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { ServedRoute } from 'onceonly/http'
+import type { ServedRoute } from 'onceonly/openapi'
 import type { Declaration } from './declaration.ts'
 
 /** A route as the server serves it. */

@@ -1,4 +1,4 @@
-import type { BatchRoute, CommandRoute, NaturalNotes } from 'onceonly/http'
+import type { BatchRoute, CommandRoute, NaturalNotes } from 'onceonly/openapi'
 import Type, { type Static, type TObject, type TOptional, type TSchema } from 'typebox'
 
 /** JSON Schema of 2020-12, as OpenAPI 3.1 uses it. TypeBox gives it a type. */

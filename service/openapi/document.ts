@@ -1,4 +1,4 @@
-import { type OpenApiDocument, openapi, problemReference } from 'onceonly/http'
+import { type OpenApiDocument, openapi, problemReference } from 'onceonly/openapi'
 import Type, { type TSchema } from 'typebox'
 import { type CollectedRoute, servedRoutes } from './collect.ts'
 import { type AnswerDeclaration, type Declaration, nameOf, type Schema } from './declaration.ts'

@@ -1,11 +1,6 @@
+/** `onceonly/admin`: what operators ask and do, in your own program. The commands themselves: `onceonly/admin/commands`. */
+
 export { keyHashOf } from '../ledger/core/digest.ts'
-export { fromTexts, type Schema, schemaOf } from './commands/argument.ts'
-export type { Command, CommandParts, Role, StepResolution, StreamRooms } from './commands/command.ts'
-export { BadArguments, CommandRefused } from './commands/refusal.ts'
-export type { CommandCaller, Commands } from './commands/run.ts'
-export { argumentsOf, createCommands } from './commands/run.ts'
-export type { AnswerOf, CommandName } from './commands/table.ts'
-export { commandTable } from './commands/table.ts'
 export type { Admin, AdminOptions, Status } from './core/admin.ts'
 export { createAdmin } from './core/admin.ts'
 export type { Actor, Audit, AuditEntry } from './core/audit.ts'
@@ -14,7 +9,6 @@ export type { ConsumerCard, DeadLetters, Paging, RedrivenDeadLetter } from './co
 export type { ExplainedAnswer, Explanation, ExplanationTopic, GuardDecision } from './core/explain.ts'
 export { accessFinding } from './core/file-access.ts'
 export type { Finding } from './core/finding.ts'
-export type { LedgerLine } from './core/ledger-line.ts'
 export { ledgerLine } from './core/ledger-line.ts'
 export type { InstanceCard, InstanceView, SagaCard, Sagas } from './core/sagas.ts'
 export type { Standing } from './core/standing.ts'

@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { DeclarationReflection } from 'typedoc'
 import { Application, ReflectionKind } from 'typedoc'
+import { entryFiles } from '../api/entries.ts'
 import { root } from '../command.ts'
 import { errorsPage, limitsPage } from './reference.ts'
 
@@ -9,24 +10,12 @@ import { errorsPage, limitsPage } from './reference.ts'
 const out = join(root, 'dist', 'site')
 const generated = join(root, 'dist', 'reference')
 
-/** The entries of the package, by the name that users import. */
-function entries(): ReadonlyMap<string, string> {
-  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-    exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
-  }
-  const found = new Map<string, string>()
-  for (const [name, where] of Object.entries(exports)) {
-    if (typeof where !== 'string') found.set(where['onceonly-source'] ?? '', name.replace('.', 'onceonly'))
-  }
-  return found
-}
-
 rmSync(out, { recursive: true, force: true })
 mkdirSync(generated, { recursive: true })
 writeFileSync(join(generated, 'errors.md'), errorsPage())
 writeFileSync(join(generated, 'limits.md'), limitsPage())
 
-const names = entries()
+const names = new Map([...entryFiles()].map(([name, file]) => [file, name]))
 const app = await Application.bootstrap({
   name: 'Onceonly',
   // Without it TypeDoc empties the folder it writes to by default, and that is where our pages are.
@@ -59,7 +48,7 @@ const project = await app.convert()
 if (project === undefined) throw new Error('The sources cannot be read.')
 for (const each of project.getReflectionsByKind(ReflectionKind.Module) as DeclarationReflection[]) {
   const file = each.sources?.[0]?.fullFileName ?? project.getSymbolIdFromReflection(each)?.fileName ?? ''
-  each.name = names.get(`./${relative(root, file)}`) ?? each.name
+  each.name = names.get(relative(root, file)) ?? each.name
 }
 app.validate(project)
 await app.generateOutputs(project)

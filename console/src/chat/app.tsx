@@ -1,4 +1,4 @@
-import { isStreamName } from 'onceonly/stream'
+import { isStreamName } from 'onceonly/stream/protocol'
 import { useEffect, useState } from 'preact/hooks'
 import icon from '../icon.svg'
 import { Failed, Loading } from '../parts/states.tsx'

@@ -1,4 +1,4 @@
-import { type ShivizEvent, toShiViz } from 'onceonly/stream'
+import { type ShivizEvent, toShiViz } from 'onceonly/stream/parts'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { SpaceTime } from '../parts/space-time.tsx'
 import { useChanges } from './frames.ts'

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Entry, fromShiViz, type Position, toShiViz } from 'onceonly/stream'
+import { type Entry, type Position } from 'onceonly/stream'
+import { fromShiViz, toShiViz } from 'onceonly/stream/parts'
 import { createHistory } from './history.ts'
 
 interface Die {

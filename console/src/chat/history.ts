@@ -1,4 +1,5 @@
-import { type Counts, type Entry, identityText, type ShivizEvent } from 'onceonly/stream'
+import { type Entry, identityText } from 'onceonly/stream'
+import { type Counts, type ShivizEvent } from 'onceonly/stream/parts'
 import { saidOf } from './said.ts'
 
 export interface History {

@@ -1,4 +1,5 @@
-import { type ClientLink, type ClientTransport, closeCodes, type LinkEvents } from 'onceonly/stream'
+import { type ClientLink, type ClientTransport, type LinkEvents } from 'onceonly/stream'
+import { closeCodes } from 'onceonly/stream/protocol'
 
 /** The line between a person and their region, which the page can make worse. */
 export interface Line extends ClientTransport {

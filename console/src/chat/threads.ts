@@ -1,4 +1,4 @@
-import { coversPlace } from 'onceonly/stream'
+import { coversPlace } from 'onceonly/stream/protocol'
 import type { Gap, Message } from './message.ts'
 
 export interface Thread {

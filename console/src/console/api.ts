@@ -1,4 +1,5 @@
-import type { AnswerOf, Card, CommandName, Standing, Status } from 'onceonly/admin'
+import type { Card, Standing, Status } from 'onceonly/admin'
+import type { AnswerOf, CommandName } from 'onceonly/admin/commands'
 import { ask } from '../parts/ask.ts'
 
 /** The address of the console's API. Times are milliseconds, by the clock of the store. */

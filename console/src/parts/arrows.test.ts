@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fromShiViz, type ShivizEvent, toShiViz, VectorClock } from 'onceonly/stream'
+import { fromShiViz, type ShivizEvent, toShiViz, VectorClock } from 'onceonly/stream/parts'
 import { drawn } from './arrows.ts'
 
 /** Hosts that send to each other by a list of dice: each event is a local step, or takes the clock of another event. */

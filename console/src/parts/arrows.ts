@@ -1,4 +1,4 @@
-import type { ShivizEvent } from 'onceonly/stream'
+import type { ShivizEvent } from 'onceonly/stream/parts'
 
 /** From a cause to its effect, as places in the history. */
 export interface Arrow {

@@ -1,4 +1,4 @@
-import type { ShivizEvent } from 'onceonly/stream'
+import type { ShivizEvent } from 'onceonly/stream/parts'
 import { useMemo, useState } from 'preact/hooks'
 import { countOf, drawn } from './arrows.ts'
 

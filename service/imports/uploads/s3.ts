@@ -1,5 +1,5 @@
 import { isOnceError } from 'onceonly'
-import { readS3Notification, type S3Event } from 'onceonly/inbox'
+import { readS3Notification, type S3Event } from 'onceonly/webhooks'
 import type { FieldError } from '../../http/problem.ts'
 import { locateAnywhere, type ObjectCreated } from './notification.ts'
 import type { Storage } from './storage.ts'

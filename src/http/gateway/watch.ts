@@ -32,7 +32,7 @@ export interface AccessEvent {
   /** Null when the client did not see the end of an answer. */
   readonly status: number | null
   /** What was decided; null where nothing was. */
-  readonly decision: Decision | null
+  readonly decision: GatewayDecision | null
   readonly durationMs: number
 }
 
@@ -46,7 +46,7 @@ export interface Guarded {
   readonly hash: string
 }
 
-export type Decision =
+export type GatewayDecision =
   | 'first'
   | 'dedup_replay'
   | 'in_progress'
@@ -69,12 +69,12 @@ export type Decision =
 export interface Note {
   rule: Rule | null
   asked: Asked | null
-  decision: Decision | null
+  decision: GatewayDecision | null
 }
 
 export type Watch = (event: GatewayEvent) => void
 
-const byCode: Partial<Record<ErrorCode, Decision>> = {
+const byCode: Partial<Record<ErrorCode, GatewayDecision>> = {
   key_reused: 'conflict',
   in_progress: 'in_progress',
   retry_later: 'retry_later',
@@ -89,7 +89,7 @@ const byCode: Partial<Record<ErrorCode, Decision>> = {
 const LEAST_REFUSAL = 400
 
 /** The word for an answer that no upstream gave to this request. */
-export function decisionOf({ status, headers }: Answer, refused?: ErrorCode): Decision {
+export function decisionOf({ status, headers }: Answer, refused?: ErrorCode): GatewayDecision {
   if (refused !== undefined) return byCode[refused] ?? 'refused'
   if (headerOf(headers, REPLAYED_HEADER) === 'true') return 'dedup_replay'
   return status >= LEAST_REFUSAL ? 'refused' : 'elsewhere'

@@ -5,10 +5,11 @@ import { createProtect as express } from 'onceonly/express'
 import { createProtect as fastify } from 'onceonly/fastify'
 import { createProtect as fetch } from 'onceonly/fetch'
 import { createProtect as hono } from 'onceonly/hono'
-import { createBulk, describe, openAnswers, openapi } from 'onceonly/http'
+import { createBulk } from 'onceonly/http'
 import { createProtect as koa } from 'onceonly/koa'
 import { memoryStore } from 'onceonly/memory'
 import { createProtect as node } from 'onceonly/node'
+import { describe, openAnswers, openapi } from 'onceonly/openapi'
 
 /** A protected route of any adapter can be described and documented as it is. */
 test('every adapter’s protected route carries its definition', async () => {

@@ -2,13 +2,8 @@ import assert from 'node:assert/strict'
 import { get } from 'node:http'
 import { after, test } from 'node:test'
 import type { Entry, StreamClient } from 'onceonly/stream'
-import {
-  createMemoryPlace,
-  createStreamClient,
-  createWebSocketTransport,
-  fromShiViz,
-  identityText,
-} from 'onceonly/stream'
+import { createMemoryPlace, createStreamClient, createWebSocketTransport, identityText } from 'onceonly/stream'
+import { fromShiViz } from 'onceonly/stream/parts'
 import { WebSocket } from 'ws'
 import type { HistoryMessage } from '../../../service/chat/history.ts'
 import { until } from '../../../src/testing/until.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { closeCodes, type ServerFrame } from 'onceonly/stream'
+import { closeCodes, type ServerFrame } from 'onceonly/stream/protocol'
 import { WebSocket } from 'ws'
 import { until } from '../../../src/testing/until.ts'
 import { openWorld, ROOM } from '../../support/streams/world.ts'

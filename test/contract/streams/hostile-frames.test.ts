@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { closeCodes, decodeClientFrame, decodeServerFrame } from 'onceonly/stream'
+import { closeCodes, decodeClientFrame, decodeServerFrame } from 'onceonly/stream/protocol'
 import { WebSocket } from 'ws'
 import { until } from '../../../src/testing/until.ts'
 import { openWorld, ROOM } from '../../support/streams/world.ts'

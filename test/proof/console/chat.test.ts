@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fromShiViz } from 'onceonly/stream'
+import { fromShiViz } from 'onceonly/stream/parts'
 import type { Page } from 'playwright-core'
 import { drawn } from '../../../console/src/parts/arrows.ts'
 import { skip } from '../../support/browser.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { decodeClientFrame, decodeServerFrame } from 'onceonly/stream'
+import { decodeClientFrame, decodeServerFrame } from 'onceonly/stream/protocol'
 import { assertUnpolluted, oddObject } from './odd-names.ts'
 
 const place = '{"log":"eu.1","n":1}'

@@ -12,16 +12,8 @@ import { createTopology } from './topology.ts'
 
 export type { BrokerOptions } from '../options.ts'
 export type {
-  NatsConsumer,
-  NatsConsumerConfig,
-  NatsConsumerInfo,
   NatsHeaders,
   NatsJetStream,
-  NatsManager,
-  NatsMessage,
-  NatsMessages,
-  NatsPublishOptions,
-  NatsStream,
 } from './driver.ts'
 
 export interface NatsBrokerOptions extends BrokerOptions {

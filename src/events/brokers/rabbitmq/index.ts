@@ -13,17 +13,7 @@ import { envelopeOf } from './message.ts'
 import { consume } from './subscribe.ts'
 
 export type { BrokerOptions } from '../options.ts'
-export type {
-  RabbitBinding,
-  RabbitChannel,
-  RabbitConnection,
-  RabbitDelivery,
-  RabbitEnvelope,
-  RabbitExchange,
-  RabbitMessage,
-  RabbitQueue,
-  RabbitReturn,
-} from './driver.ts'
+export type { RabbitConnection } from './driver.ts'
 
 export interface RabbitmqBrokerOptions extends BrokerOptions {
   /** Your own `Connection` of `rabbitmq-client`. It reconnects by itself; closing it, after the broker, is yours. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createLedger, final, type Ledger, type SqlStore, type SqlTx } from 'onceonly'
-import { createAdmin, createCommands } from 'onceonly/admin'
+import { createAdmin } from 'onceonly/admin'
+import { createCommands } from 'onceonly/admin/commands'
 import { createInbox } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
 import { createEngine, defineRun } from 'onceonly/run'

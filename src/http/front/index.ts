@@ -1,0 +1,15 @@
+/** `onceonly/http/limits`: bounds for a server that strangers can reach: bytes, connections, pace and fair shares. */
+
+export { addressKey } from './addresses.ts'
+export type { ByteBudget, ByteBudgetOptions, Hold } from './bytes.ts'
+export { createByteBudget } from './bytes.ts'
+export { connectionsMost, limitConnections } from './connections.ts'
+export { frontLimits } from './limits.ts'
+export type { Pace, PacedBody, PaceWatch } from './pace.ts'
+export { createPaceWatch } from './pace.ts'
+export type { Pieces } from './pieces.ts'
+export { createPieces } from './pieces.ts'
+export { mayPipeline } from './pipelining.ts'
+export { retryAfterMs } from './retry.ts'
+export type { Shares, SharesOptions } from './shares.ts'
+export { createShares } from './shares.ts'

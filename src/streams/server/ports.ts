@@ -1,0 +1,35 @@
+/** `onceonly/stream/ports`: what logs and exchanges of your own implement, and the logs in memory that show how. */
+
+export { createMemoryRoomLog } from '../log/memory-log.ts'
+export { createMemoryOrderLog } from '../log/memory-order.ts'
+export type {
+  Entered,
+  Exchange,
+  ExchangedEntry,
+  FenceAnswer,
+  FenceRequest,
+  Fork,
+  FoundPosition,
+  OrderAppended,
+  OrderBatch,
+  OrderClaim,
+  OrderLog,
+  OrderRow,
+  PullAnswer,
+  PullRequest,
+  ReadBound,
+  RegionHint,
+  RegionPeer,
+  Retention,
+  RoomBatch,
+  RoomImage,
+  RoomLog,
+  RoomState,
+  RoomWritten,
+  SenderState,
+  SendRequest,
+  SendResult,
+  SessionClaim,
+  StoredEntry,
+  Trimmed,
+} from '../ports.ts'
