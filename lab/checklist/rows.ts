@@ -1,5 +1,6 @@
 import { guard } from './guard.ts'
 import { ordering } from './ordering.ts'
+import { orderingParts } from './ordering-parts.ts'
 import { requests } from './requests.ts'
 import { accessToRequests } from './requests-access.ts'
 import { answersToRequests } from './requests-answers.ts'
@@ -11,6 +12,7 @@ import { saga } from './saga.ts'
 /** The mission, line by line. */
 export const rows: readonly Row[] = [
   ...guard,
+  ...orderingParts,
   ...ordering,
   ...saga,
   ...requests,
