@@ -13,13 +13,18 @@ type Report = (error: unknown) => void
 
 /** By the address: a server of its own, or, without one, the bus inside the store. Only the driver in use is loaded. */
 export async function openBroker(base: Base, url: string | null, report: Report): Promise<Broker> {
-  if (url === null) return createLocalBus({ store: base.store, on: (event) => report(troubleOf(event)) })
+  if (url === null) {
+    const on = (event: LocalBusEvent) => {
+      if (event.kind !== 'recovered') report(troubleOf(event))
+    }
+    return createLocalBus({ store: base.store, on })
+  }
   const { address, namespace } = partsOf(url)
   return address.startsWith('amqp') ? openRabbitmq(address, namespace, report) : openNats(address, namespace, report)
 }
 
 /** Dropped messages are always reported. */
-function troubleOf(event: LocalBusEvent): unknown {
+function troubleOf(event: Exclude<LocalBusEvent, { readonly kind: 'recovered' }>): unknown {
   switch (event.kind) {
     case 'failed':
       return event.error

@@ -24,5 +24,7 @@ export type RunEvent =
   /** Another worker has it, or an operator took it away; steps under way record nothing. */
   | { readonly kind: 'lost'; readonly runId: string }
   | { readonly kind: 'background_failed'; readonly runId: string | null; readonly error: unknown }
+  /** The store answers again; so many renewals had failed, of which only the first was reported. */
+  | { readonly kind: 'background_recovered'; readonly failures: number }
 
 export type StepState = Exclude<EntryState, 'waiting'> | 'replayed'

@@ -99,6 +99,7 @@ export function createWorker(options: WorkerOptions): Worker {
       if (loss !== null && !draining) arrive().catch(failed)
     },
     failed,
+    recovered: (failures) => emit({ kind: 'background_recovered', failures }),
   })
   let lease: HeldLease<true> | null = null
   const alive = () => lease?.lasts() === true

@@ -116,7 +116,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     saga({ kind, saga, why }) {
       const operation = nameOf(saga)
       if (kind === 'background_failed') return counters.background.add(1, { operation: 'saga' })
-      if (kind === 'swept' || kind === 'window_too_short') return
+      if (kind === 'swept' || kind === 'window_too_short' || kind === 'background_recovered') return
       counters.sagaEvents.add(1, { operation, outcome: kind })
       if (kind === 'ignored') counters.sagaIgnores.add(1, { operation, outcome: why ?? 'declared' })
     },

@@ -25,5 +25,7 @@ export type RelayEvent =
   | { readonly kind: 'lease_lost'; readonly partitions: readonly number[] }
   | { readonly kind: 'swept'; readonly removed: number }
   | { readonly kind: 'background_failed'; readonly what: string; readonly error: unknown }
+  /** The store answers again; so many rounds of renewals had failed, of which only the first was reported. */
+  | { readonly kind: 'background_recovered'; readonly what: string; readonly failures: number }
 
 export type RelayListener = (event: RelayEvent) => void

@@ -57,10 +57,11 @@ export interface LeasesOptions {
   /** Another relay has these partitions now. */
   lost?(partitions: readonly number[]): void
   failed?(error: unknown): void
+  recovered?(failures: number): void
 }
 
 export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
-  const { runtime, relay, leaseMs, lost, failed = () => {} } = options
+  const { runtime, relay, leaseMs, lost, failed = () => {}, recovered = () => {} } = options
   const leases = partitionLeases(sql)
   const members = createMembers(sql, RELAYS)
   const held = new Map<number, { readonly tenure: Tenure; readonly lease: HeldLease<true> }>()
@@ -76,6 +77,7 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
       if (how === 'taken') void report(partition)
     },
     failed,
+    recovered,
   })
   // What this relay holds by the record alone is taken again: the answer to an earlier take was lost. Each relay begins at
   // a place of its own, so that two of them rarely want the same rows.

@@ -77,6 +77,7 @@ export function createRelay(options: RelayOptions): Relay {
       leaseMs: settings.leaseMs,
       lost: (partitions) => emit({ kind: 'lease_lost', partitions }),
       failed: (error) => emit({ kind: 'background_failed', what: 'relay leases', error }),
+      recovered: (failures) => emit({ kind: 'background_recovered', what: 'relay leases', failures }),
     }),
     rows: createRows(store),
     emit,

@@ -74,7 +74,14 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   const sweeper = createSweeper(machine, store, emit)
   const failed = (what: string) => (error: unknown) =>
     emit({ kind: 'background_failed', saga: machine.name, what, error })
-  const deliverer = createDeliverer({ machine, pending: parts.pending, runtime, handle, failed: failed('deliver') })
+  const deliverer = createDeliverer({
+    machine,
+    pending: parts.pending,
+    runtime,
+    handle,
+    failed: failed('deliver'),
+    recovered: (failures) => emit({ kind: 'background_recovered', saga: machine.name, what: 'deliver', failures }),
+  })
   const pulse = createPulse(runtime, async () => void (await deliver()), failed('deliver'))
 
   /** A delivery may make more due; a saga that never rests must not keep a round running forever. */

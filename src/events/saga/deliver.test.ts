@@ -37,6 +37,7 @@ function scene() {
       return { kind: 'not_ours' } as Receipt
     },
     failed: (error) => assert.fail(String(error)),
+    recovered: () => assert.fail('nothing had failed'),
   })
   return { runtime, renewed, lost, first, handled, deliverer }
 }

@@ -19,11 +19,12 @@ export interface DeliverParts {
   readonly runtime: Runtime
   handle(message: IncomingMessage): Promise<Receipt>
   failed(error: unknown): void
+  recovered(failures: number): void
 }
 
-export function createDeliverer({ machine, pending, runtime, handle, failed }: DeliverParts): Deliverer {
+export function createDeliverer({ machine, pending, runtime, handle, failed, recovered }: DeliverParts): Deliverer {
   const { leases } = pending
-  const held = createHeldRows<'token', Taken>({ runtime, leases, leaseMs: sagaLimits.dueLeaseMs, failed })
+  const held = createHeldRows<'token', Taken>({ runtime, leases, leaseMs: sagaLimits.dueLeaseMs, failed, recovered })
 
   async function deliver(row: Taken): Promise<void> {
     const receipt = await handle(messageOf(machine, row))

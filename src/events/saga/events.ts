@@ -42,5 +42,7 @@ export type SagaEvent =
       readonly subscriber: string
     }
   | { readonly kind: 'background_failed'; readonly saga: string; readonly what: string; readonly error: unknown }
+  /** The store answers again; so many rounds of renewals had failed, of which only the first was reported. */
+  | { readonly kind: 'background_recovered'; readonly saga: string; readonly what: string; readonly failures: number }
 
 export type SagaListener = (event: SagaEvent) => void

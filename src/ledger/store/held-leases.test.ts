@@ -14,6 +14,7 @@ function scene() {
   const renewed: string[][] = []
   const ended: string[] = []
   const failures: unknown[] = []
+  const recoveries: number[] = []
   let away: Error | null = null
   const renew = together(async (names: readonly string[]) => {
     renewed.push([...names])
@@ -26,6 +27,7 @@ function scene() {
     endOf: () => END,
     ended: (name, _end, loss) => ended.push(`${name} ${loss === null ? 'over' : 'lost'}`),
     failed: (error) => failures.push(error),
+    recovered: (count) => recoveries.push(count),
   })
   const hold = (name: string, sentAtMs = leases.nowMs()) => leases.hold(name, { sentAtMs, leaseMs: LEASE_MS })
   return {
@@ -34,6 +36,7 @@ function scene() {
     renewed,
     ended,
     failures,
+    recoveries,
     leases,
     hold,
     setAway: (error: Error | null) => {
@@ -71,15 +74,35 @@ test('all leases can be renewed at once, and those that are lost end', async () 
   assert.equal(signal.reason, END)
 })
 
-test('leases that fail together are reported once a try, and end by their own deadline', async () => {
-  const { runtime, renewed, ended, failures, hold, setAway } = scene()
+test('a store that is away is reported once, and leases end by their own deadline', async () => {
+  const { runtime, renewed, ended, failures, recoveries, hold, setAway } = scene()
   hold('a')
   hold('b')
-  setAway(new Error('away'))
+  const away = new Error('away')
+  setAway(away)
   await runtime.advance(LEASE_MS + 10_000)
   assert.deepEqual(ended, ['a over', 'b over'])
   assert.ok(renewed.length > 1)
-  assert.equal(failures.length, renewed.length)
+  assert.deepEqual([failures, recoveries], [[away], []])
+  // What is held now was granted, so that the store is back.
+  const tries = renewed.length
+  hold('c')
+  assert.deepEqual(recoveries, [tries])
+})
+
+test('a store that answers again is reported once, and its next absence is another one', async () => {
+  const { runtime, failures, recoveries, hold, setAway } = scene()
+  const lease = hold('a')
+  const tickMs = LEASE_MS / 20
+  for (const outage of [1, 2]) {
+    setAway(new Error('away'))
+    await runtime.advance(LEASE_MS / 2)
+    assert.equal(failures.length, outage)
+    setAway(null)
+    await runtime.advance(2 * tickMs)
+    assert.equal(recoveries.length, outage)
+    assert.ok(lease.lasts() && (recoveries.at(-1) ?? 0) > 1)
+  }
 })
 
 test('a lease that was let go is neither renewed nor reported, and still ends', async () => {

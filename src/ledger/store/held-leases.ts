@@ -25,8 +25,10 @@ export interface HeldLeasesOptions<T, Loss, End> {
   endOf(item: T, loss: Loss | null): End
   /** Called once for a lease that ended before it was let go. */
   ended?(item: T, end: End, loss: Loss | null): void
-  /** A renewal failed; leases that failed together, with one error, are reported once. */
+  /** Renewals have begun to fail. Not called again before one of them has succeeded, however long the store is away. */
   failed?(error: unknown): void
+  /** The store answers again; so many rounds of renewals had failed. */
+  recovered?(failures: number): void
   /** The longest time between two looks at the clock, where a signal must fire soon after the end. */
   readonly tickMostMs?: number
 }
@@ -72,6 +74,8 @@ export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Los
   let timer: Timer | null = null
   let tickMs = options.tickMostMs ?? Number.POSITIVE_INFINITY
   let stopped = false
+  /** Rounds of renewals that failed since the store last answered. */
+  let failures = 0
 
   function arm(): void {
     if (timer !== null || held.size === 0) return
@@ -91,21 +95,29 @@ export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Los
   }
 
   async function renewDue(due: readonly Held<T, End>[]): Promise<void> {
-    const errors = new Set<unknown>()
+    const errors: unknown[] = []
     await Promise.all(
       due.map(async (each) => {
         each.renewing = true
         // After a failure the next tick tries again, or ends the lease.
-        await renew(each).catch((error: unknown) => errors.add(error))
+        await renew(each).catch((error: unknown) => errors.push(error))
         each.renewing = false
       }),
     )
-    for (const error of errors) options.failed?.(error)
+    if (errors.length === 0) return
+    failures += 1
+    if (failures === 1) options.failed?.(errors[0])
+  }
+
+  function answered(): void {
+    if (failures > 0) options.recovered?.(failures)
+    failures = 0
   }
 
   async function renew(each: Held<T, End>): Promise<void> {
     const sentAtMs = nowMs()
     const loss = await options.renew(each.item, each.deadlineMs - sentAtMs)
+    answered()
     // Let go or ended meanwhile: the answer means nothing any more.
     if (!held.has(each)) return
     if (loss !== null) {
@@ -140,6 +152,8 @@ export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Los
         abort: null,
       }
       held.add(each)
+      // The store has just granted it.
+      answered()
       tickMs = Math.min(tickMs, leaseMs / TICKS_PER_LEASE)
       arm()
       return {

@@ -10,6 +10,7 @@ export interface HeldRowsOptions<Key extends string, Row> {
   /** Called once for a row whose lease ended before it was let go: by the holder's clock, or because it was taken. */
   ended?(row: Row, how: 'over' | 'taken'): void
   failed(error: unknown): void
+  recovered?(failures: number): void
 }
 
 /** The leased rows that one process holds. Those that are due at the same time are renewed by one statement. */
@@ -21,14 +22,15 @@ export interface HeldRows<Row> extends Pick<HeldLeases<Row, true>, 'nowMs' | 're
 export function createHeldRows<Key extends string, Row extends Lease<Key>>(
   options: HeldRowsOptions<Key, Row>,
 ): HeldRows<Row> {
-  const { runtime, leases, leaseMs, ended, failed } = options
+  const { runtime, leases, leaseMs, ended } = options
   const renew = together((rows: readonly Row[]) => leases.renew(rows, leaseMs))
   const held = createHeldLeases<Row, true, true>({
     runtime,
     renew: async (row) => ((await renew(row)).has(row[leases.key]) ? null : true),
     endOf: () => true,
     ended: (row, _end, loss) => ended?.(row, loss === null ? 'over' : 'taken'),
-    failed,
+    failed: options.failed,
+    recovered: (failures) => options.recovered?.(failures),
   })
   return { ...held, hold: (row, sentAtMs) => held.hold(row, { sentAtMs, leaseMs }) }
 }

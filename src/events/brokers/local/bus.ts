@@ -26,6 +26,8 @@ export interface LocalBusOptions {
 export type LocalBusEvent =
   /** A receiver threw, or the store did not answer; both are tried again. */
   | { readonly kind: 'failed'; readonly error: unknown }
+  /** The store answers again; so many rounds of renewals had failed, of which only the first was reported. */
+  | { readonly kind: 'recovered'; readonly failures: number }
   /** Messages that waited longer than `keepMs`. */
   | { readonly kind: 'expired'; readonly count: number }
 
@@ -50,6 +52,7 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
   const { prepare } = createWingTables(store, LOCAL_ROOM, localTables)
   let stopped = false
   const failed = (error: unknown) => emit({ kind: 'failed', error })
+  const recovered = (failures: number) => emit({ kind: 'recovered', failures })
 
   async function sweep(): Promise<void> {
     await prepare()
@@ -84,7 +87,7 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
       }
       await prepare()
       const started = await startSubscription(
-        { queues, sql: store.sql, runtime, leaseMs, retryMs, failed },
+        { queues, sql: store.sql, runtime, leaseMs, retryMs, failed, recovered },
         given,
         receive,
       )

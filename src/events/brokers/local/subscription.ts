@@ -15,6 +15,7 @@ export interface SubscriptionParts {
   readonly leaseMs: number
   readonly retryMs: number
   failed(error: unknown): void
+  recovered(failures: number): void
 }
 
 /** The result of a delivery, until it is written. */
@@ -26,11 +27,11 @@ export async function startSubscription(
   { consumer, topics, concurrency }: SubscribeOptions,
   receive: Receive,
 ): Promise<Subscription> {
-  const { queues, sql, runtime, leaseMs, retryMs, failed } = parts
+  const { queues, sql, runtime, leaseMs, retryMs, failed, recovered } = parts
   const underWay = new Set<Delivery>()
   const answers = new Map<Delivery, Answer>()
   const bell = createBell(runtime)
-  const held = createHeldRows<'seq', Delivery>({ runtime, leases: queues.leases, leaseMs, failed })
+  const held = createHeldRows<'seq', Delivery>({ runtime, leases: queues.leases, leaseMs, failed, recovered })
   let stopped = false
   /** The last look found nothing. */
   let idle = false
