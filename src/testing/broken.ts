@@ -265,4 +265,8 @@ export const brokenStores: readonly BrokenStore[] = [
     watch: () => ({ ready: Promise.resolve(), stop() {} }),
   })),
   broken('a request gets the answer of another', right, swapAnswers),
+  broken('a call takes as long as it takes', right, (claims) => ({
+    ...claims,
+    apply: (request) => claims.apply(request, { timeoutMs: 60_000 }),
+  })),
 ]

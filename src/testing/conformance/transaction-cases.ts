@@ -5,6 +5,9 @@ import { check, same } from './check.ts'
 import { claim, kindOf, settle, success } from './requests.ts'
 
 const CALL = { timeoutMs: 10_000, lockMs: 3_000, refuseTwinOf: null }
+/** Of a call that cannot be decided, and how much later a busy machine may end it. */
+const SHORT_MS = 300
+const LATEST_MS = 4_000
 
 function transactionsOf({ store }: Subject): Transactions<unknown> {
   const { transactions } = store
@@ -113,6 +116,34 @@ export const transactionCases: readonly Case[] = [
         }),
       )
       same(kinds.toSorted(), ['first_attempt', ...Array.from({ length: 7 }, () => 'replay_success')], 'one winner')
+    },
+  },
+  {
+    name: 'a call that waits for a transaction ends with its own time, and is refused',
+    needs: 'transactions',
+    async run(subject) {
+      const transactions = transactionsOf(subject)
+      const { store } = subject
+      const claimed = Promise.withResolvers<void>()
+      const over = Promise.withResolvers<void>()
+      const late = Promise.withResolvers<void>()
+      const holding = transactions.run(async (session) => {
+        await session.apply(claim('a'))
+        claimed.resolve()
+        await over.promise
+      }, CALL)
+      await Promise.race([claimed.promise, holding])
+      const timer = setTimeout(late.resolve, LATEST_MS)
+      const answered = store.claims.apply(claim('a'), { timeoutMs: SHORT_MS }).then(
+        ({ decision }) => decision.kind,
+        (error: unknown) => error,
+      )
+      const answer = await Promise.race([answered, late.promise.then(() => 'no answer in time')])
+      clearTimeout(timer)
+      over.resolve()
+      await holding
+      check(isOnceError(answer) && answer.retryable, `refused for now, and not: ${String(answer)}`)
+      same(await kindOf(store, claim('a')), 'in_progress', 'the record is the transaction’s')
     },
   },
   {

@@ -52,6 +52,8 @@ export type Ended = Applied | { readonly value: unknown } | { readonly error: un
 const WORK_BYTES = limits.batchBytes / 64
 /** The turn lasts as long as its members wait; each of them has a deadline of its own. */
 const TURN_MS = 2 ** 31 - 1
+/** Gives a turn back that came when every member had passed its deadline. */
+const ALL_LEFT = new Error('Every member has left.')
 
 export function createWriterGroup(queue: WriterQueue, writer: GroupWriter): GroupCommit<Member, Ended> {
   function commit(members: readonly Member[]): readonly Ended[] {
@@ -91,12 +93,17 @@ export function createWriterGroup(queue: WriterQueue, writer: GroupWriter): Grou
     isHeld: requestRules.isHeld,
     turn: async (flush, isWaiting) => {
       const begin = () => {
-        if (!isWaiting()) throw new Error('Every member has left.')
+        if (!isWaiting()) throw ALL_LEFT
         return writer.begin()
       }
       // The commit ends before `flush` returns, so that the writer is free again; only the answers come later.
       const flown: Promise<void>[] = []
-      await queue.run({ lane: 'batch', waitMs: TURN_MS, late: writer.late, begin }, () => void flown.push(flush()))
+      try {
+        await queue.run({ lane: 'batch', waitMs: TURN_MS, late: writer.late, begin }, () => void flown.push(flush()))
+      } catch (error) {
+        // No failure of the store: what came since then gets a turn of its own.
+        if (error !== ALL_LEFT) throw error
+      }
       await flown[0]
     },
     late: writer.late,
