@@ -61,7 +61,7 @@ export const answerCases: readonly HttpCase[] = [
   gated('answers: a twin waits for the first attempt and gets its answer', external, async (stage, gate) => {
     await whileRunning(stage, gate, async () => {
       const twin = stage.open()
-      await pause(50)
+      await stage.came(2)
       gate.open()
       const replay = await twin.reply
       assert.equal(replay.status, 201)

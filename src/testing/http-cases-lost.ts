@@ -235,7 +235,7 @@ function gone(): HttpCase {
       const first = stage.open()
       await gate.reached
       first.hangUp()
-      await pause(50)
+      await stage.left(1)
       gate.open()
       await until('the claim is given back', async () => (await stage.records()).length === 0)
       assert.equal(stage.runs, 0)
@@ -258,9 +258,9 @@ function leader(): HttpCase {
       const first = stage.open()
       await gate.reached
       const twin = stage.open()
-      await pause(50)
+      await stage.came(2)
       first.hangUp()
-      await pause(50)
+      await stage.left(1)
       gate.open()
       const answer = await twin.reply
       assert.deepEqual([answer.status, answer.text()], [201, 'done'])

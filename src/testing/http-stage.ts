@@ -58,6 +58,10 @@ export interface Stage {
   readonly runs: number
   /** Errors that an adapter reported, because no client sees them. */
   readonly faults: readonly unknown[]
+  /** Resolves when so many requests have come to the ledger, by all servers. */
+  came(requests: number): Promise<void>
+  /** Resolves when the adapter has noticed that so many clients hung up before their handlers began. */
+  left(clients: number): Promise<void>
   ask(options?: AskOptions): Promise<Reply>
   open(options?: AskOptions): HttpExchange
   records(): Promise<readonly RecordView[]>
@@ -106,6 +110,7 @@ interface Play {
 async function played({ ground, ledgers, serve, options, handler, body }: Play): Promise<void> {
   const tenant = `tenant-${++stages}-${process.pid}`
   const [ledger] = ledgers as [Ledger<unknown>]
+  const calls = { came: 0, left: 0 }
   const target = (options.mount ?? '') + (options.path ?? '/things')
   const faults: unknown[] = []
   const ports: number[] = []
@@ -121,6 +126,8 @@ async function played({ ground, ledgers, serve, options, handler, body }: Play):
       return runs
     },
     open,
+    came: (requests) => reached('requests that came to the ledger', requests, () => calls.came),
+    left: (clients) => reached('clients that the adapter saw leave', clients, () => calls.left),
     ask: (ask) => open(ask).reply,
     records: async () => (await ledger.list({ tenant })).rows,
     write: async ({ context }, row) => {
@@ -140,13 +147,40 @@ async function played({ ground, ledgers, serve, options, handler, body }: Play):
   const served: Served[] = []
   try {
     for (const each of ledgers) {
-      const one = await serve(siteOf(options, each, tenant, act, (error) => void faults.push(error)))
+      const site = siteOf(options, countingCalls(each, calls), tenant, act, (error) => void faults.push(error))
+      const one = await serve(site)
       served.push(one)
       ports.push(one.port)
     }
     await body(stage)
   } finally {
     for (const one of served) await one.stop()
+  }
+}
+
+/** The ledger as an adapter sees it; the kit sees when a request comes to it, and when its client is known to have left. */
+function countingCalls(ledger: Ledger<unknown>, calls: { came: number; left: number }): Ledger<unknown> {
+  const operation = (definition: never) => {
+    const declared = ledger.operation(definition)
+    const begin: typeof declared.begin = (parts, input, options) => {
+      calls.came += 1
+      options?.signal?.addEventListener('abort', () => void calls.left++, { once: true })
+      return declared.begin(parts, input, options)
+    }
+    return { ...declared, begin }
+  }
+  return Object.assign(Object.create(ledger) as Ledger<unknown>, { operation })
+}
+
+/** Longer than a busy machine needs; an adapter that never notices fails its case, and not the whole run. */
+const NOTICED_WITHIN_MS = 10_000
+const LOOK_EVERY_MS = 2
+
+async function reached(what: string, least: number, count: () => number): Promise<void> {
+  const giveUpMs = performance.now() + NOTICED_WITHIN_MS
+  while (count() < least) {
+    assert.ok(performance.now() < giveUpMs, `${count()} ${what}, and not ${least}`)
+    await pause(LOOK_EVERY_MS)
   }
 }
 
