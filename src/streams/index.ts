@@ -21,5 +21,5 @@ export type {
 export type { WebSocketTransportOptions } from './client/websocket.ts'
 export { createWebSocketTransport } from './client/websocket.ts'
 export type { DeliveryMode } from './parts/delivery.ts'
-export type { CloseReason, Entry, LogPlace, MessageIdentity, Position } from './protocol/protocol.ts'
+export type { CloseReason, Entry, LogPlace, MessageContent, MessageIdentity, Position } from './protocol/protocol.ts'
 export { identityText } from './protocol/protocol.ts'

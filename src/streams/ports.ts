@@ -3,7 +3,7 @@
  * that waits or fails goes through them, so that the same region runs on a real store and in the simulator.
  */
 
-import type { Entry, LogPlace, MessageIdentity, Position } from './protocol/protocol.ts'
+import type { Entry, LogPlace, MessageContent, MessageIdentity, Position } from './protocol/protocol.ts'
 
 /**
  * The durable memory of one region: for each room its own log, the other regions' logs as far as they were merged, the
@@ -102,11 +102,8 @@ export interface RoomBatch {
 }
 
 /** A message to accept, under the session that sent it. */
-export interface SendRequest extends MessageIdentity {
+export interface SendRequest extends MessageIdentity, MessageContent {
   readonly generation: number
-  readonly seen: Position
-  readonly replyTo: MessageIdentity | null
-  readonly body: unknown
   readonly digest: string
 }
 

@@ -290,6 +290,12 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     return isOwn ? target.cseq < outgoing.next : intake.mayHaveCome(target)
   }
 
+  /** Sent at once, a message needs no time of its own beside that of its region. */
+  function whenWritten(): Pick<PendingSend, 'writtenAtMs'> {
+    const writtenAtMs = status === 'live' ? undefined : runtime.wallMs?.()
+    return writtenAtMs === undefined ? {} : { writtenAtMs: Math.floor(writtenAtMs) }
+  }
+
   connect()
   return {
     get identity() {
@@ -313,13 +319,13 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       // Whatever else an entry has is not kept.
       const replyTo = target && { client: target.client, epoch: target.epoch, cseq: target.cseq }
       if (replyTo !== null && !mayReplyTo(replyTo)) throw targetUnknown(replyTo, 'no')
-      const { shown: seen } = intake
-      checkSendable({ seen, replyTo, body })
+      const content: PendingSend = { seen: intake.shown, replyTo, body, ...whenWritten() }
+      checkSendable(content)
       const accepted = Promise.withResolvers<LogPlace | null>()
       // A caller that does not await it must not cause an unhandled rejection.
       accepted.promise.catch(() => {})
       return write(async () => {
-        const { number: cseq } = await outgoing.accept({ seen, replyTo, body })
+        const { number: cseq } = await outgoing.accept(content)
         waiting.set(cseq, accepted)
         flush()
         const { client, epoch } = identity

@@ -2,7 +2,7 @@
 
 import type { DeliveryPlace } from '../parts/delivery.ts'
 import type { Pending, PendingPlace } from '../parts/sender.ts'
-import type { LogPlace, MessageIdentity, Position } from '../protocol/protocol.ts'
+import type { LogPlace, MessageContent, Position } from '../protocol/protocol.ts'
 
 export interface ClientTransport {
   /** Begins to connect to a region and reports to `events`; `closed` comes once, as the last event. */
@@ -22,11 +22,7 @@ export interface ClientLink {
 }
 
 /** What is sent under one number, and again in the same words for as long as it is not acknowledged. */
-export interface PendingSend {
-  readonly seen: Position
-  readonly replyTo: MessageIdentity | null
-  readonly body: unknown
-}
+export type PendingSend = MessageContent
 
 /** How far a client has come: in the logs, and in the final order. */
 export interface ClientPosition {

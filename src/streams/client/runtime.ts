@@ -8,6 +8,7 @@ const ID_BYTES = 16
 export function createClientRuntime(): ClientRuntime {
   return {
     monotonicMs: () => performance.now(),
+    wallMs: () => Date.now(),
     setTimer(ms, fire) {
       const timer = setTimeout(fire, ms)
       return { cancel: () => clearTimeout(timer) }

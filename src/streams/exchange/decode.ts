@@ -6,11 +6,11 @@ import {
   count,
   FrameProblem,
   fields,
-  json,
   list,
   name,
   orNull,
   position,
+  readContent,
   readIdentity,
   readPlace,
 } from '../protocol/fields.ts'
@@ -87,12 +87,10 @@ function readEntry(from: Fields): ExchangedEntry {
   const { digest } = from
   if (typeof digest !== 'string' || digest.length > streamLimits.nameChars) throw new FrameProblem('`digest` is none')
   return {
+    ...readContent(from),
     ...readPlace(from),
     ...readIdentity(from),
-    seen: position(from, 'seen'),
     after: orNull(from, 'after', readPlace),
-    replyTo: orNull(from, 'replyTo', readIdentity),
-    body: json(from, 'body'),
     acceptedAtMs: count(from, 'acceptedAtMs', 0),
     digest,
   }

@@ -119,8 +119,9 @@ class MemoryRoom {
   }
 
   #send(send: SendRequest, stored: StoredEntry[]): SendResult {
-    const { client, epoch, cseq, seen, replyTo, body, digest } = send
-    if (this.#sessions.get(client)?.generation !== send.generation) return { kind: 'fenced' }
+    const { generation, ...message } = send
+    const { client, epoch, cseq, seen, replyTo, digest } = message
+    if (this.#sessions.get(client)?.generation !== generation) return { kind: 'fenced' }
     const known = this.#senders.get(`${client}/${epoch}`)
     const floor = known?.floor ?? 1
     if (cseq > floor) return { kind: 'gap', floor }
@@ -136,9 +137,7 @@ class MemoryRoom {
     const after = known?.last ?? null
     const acceptedAtMs = Math.floor(this.#nowMs())
     const context = withCause(seen, target)
-    stored.push(
-      this.#store({ ...place, client, epoch, cseq, seen: context, after, replyTo, body, digest, acceptedAtMs }),
-    )
+    stored.push(this.#store({ ...message, ...place, seen: context, after, acceptedAtMs }))
     return { kind: 'accepted', place, duplicate: false }
   }
 

@@ -1,7 +1,7 @@
 import { dialects } from '../../ledger/store/dialect.ts'
 import type { Dialect } from '../../ledger/store/sql.ts'
-import type { ExchangedEntry, StoredEntry } from '../ports.ts'
-import type { Entry } from '../protocol/protocol.ts'
+import type { ExchangedEntry, SendRequest, StoredEntry } from '../ports.ts'
+import type { Entry, MessageContent } from '../protocol/protocol.ts'
 
 /** An entry as its row has it. What nothing is ever looked up by stands together in `rest`. */
 export interface EntryRow {
@@ -19,21 +19,17 @@ export interface EntryRow {
 
 export const ENTRY_COLUMNS = 'at, log, n, client, epoch, cseq, copy, digest, accepted_at, rest'
 
-type Rest = Pick<Entry, 'seen' | 'after' | 'replyTo' | 'body'>
+type Rest = MessageContent & Pick<Entry, 'after'>
 
 export function entryOf(row: EntryRow): StoredEntry {
-  // In its JSON form any value can be stored, also with characters that PostgreSQL takes in no text.
-  const { seen, after, replyTo, body } = JSON.parse(row.rest) as Rest
   return {
+    // In its JSON form any value can be stored, also with characters that PostgreSQL takes in no text.
+    ...(JSON.parse(row.rest) as Rest),
     log: row.log,
     n: Number(row.n),
     client: row.client,
     epoch: Number(row.epoch),
     cseq: Number(row.cseq),
-    seen,
-    after,
-    replyTo,
-    body,
     acceptedAtMs: Number(row.accepted_at),
     digest: row.digest,
     at: Number(row.at),
@@ -43,13 +39,14 @@ export function entryOf(row: EntryRow): StoredEntry {
 
 /** The element of an insert's array. */
 export function elementOf(room: string, entry: StoredEntry) {
-  const { log, n, client, epoch, cseq, copy, digest, acceptedAtMs, at } = entry
-  const rest = restOf(entry)
+  const { at, log, n, client, epoch, cseq, copy, digest, acceptedAtMs, ...kept } = entry
+  const rest = JSON.stringify(kept satisfies Rest)
   return { room, at, log, n, client, epoch, cseq, copy: copy ? 1 : 0, digest, acceptedAtMs, bytes: rest.length, rest }
 }
 
-export function restOf({ seen, after, replyTo, body }: Rest | ExchangedEntry): string {
-  return JSON.stringify({ seen, after, replyTo, body } satisfies Rest)
+/** What a message takes in its row, about. */
+export function sizeOf({ seen, replyTo, body }: ExchangedEntry | SendRequest): number {
+  return JSON.stringify({ seen, replyTo, body }).length
 }
 
 /** A member of an element, as a number. */

@@ -28,7 +28,8 @@ function mergeEntry(open: OpenRoom, entry: ExchangedEntry): Fork | null {
 
 /** In this order: is it still the client's session, is it the next number, is it the same message, is its target known. */
 function decideSend(open: OpenRoom, send: SendRequest, now: number): SendResult {
-  const { client, epoch, cseq, generation, seen, replyTo, body, digest } = send
+  const { generation, ...message } = send
+  const { client, epoch, cseq, seen, replyTo, digest } = message
   if (open.sessions.get(client) !== generation) return { kind: 'fenced' }
   const sender = open.senders.get(senderKey(client, epoch))
   const floor = sender?.floor ?? 1
@@ -43,7 +44,7 @@ function decideSend(open: OpenRoom, send: SendRequest, now: number): SendResult 
   const place = { log: open.log, n: (open.heads.get(open.log) ?? 0) + 1 }
   const after = sender?.last ?? null
   const context = withCause(seen, target)
-  store(open, { ...place, client, epoch, cseq, seen: context, after, replyTo, body, digest, acceptedAtMs: now })
+  store(open, { ...message, ...place, seen: context, after, acceptedAtMs: now })
   return { kind: 'accepted', place, duplicate: false }
 }
 

@@ -9,7 +9,7 @@ import type { Position } from '../protocol/protocol.ts'
 import { adopt, imageOf } from './sql-image.ts'
 import { createRoomEar } from './sql-listen.ts'
 import { openStreamTables } from './sql-open.ts'
-import { ENTRY_COLUMNS, type EntryRow, elements, entryOf, restOf, text } from './sql-rows.ts'
+import { ENTRY_COLUMNS, type EntryRow, elements, entryOf, sizeOf, text } from './sql-rows.ts'
 import { createRoomStates, type RoomWrite, roomOf } from './sql-state.ts'
 import { createTrim, due } from './sql-trim.ts'
 import { decideBatch } from './sql-write.ts'
@@ -53,7 +53,7 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
         await states.close(tx, [...rooms.values()])
         return written
       }),
-    sizeOf,
+    sizeOf: ({ batch: { merged, sends } }) => [...merged, ...sends].reduce((sum, each) => sum + sizeOf(each), 0),
     isSpoiled: isStatementSpoiled,
   })
 
@@ -107,13 +107,6 @@ const SENDER = `select floor, last_log, last_n from onceonly_stream_senders
 
 function senderOf({ floor, last_log, last_n }: SenderRow): SenderState {
   return { floor: Number(floor), last: { log: last_log, n: Number(last_n) } }
-}
-
-function sizeOf({ batch: { merged, sends } }: RoomWrite): number {
-  let size = 0
-  for (const entry of merged) size += restOf(entry).length
-  for (const send of sends) size += restOf({ ...send, after: null }).length
-  return size
 }
 
 /** One statement, so that head and position are of one moment. */

@@ -1,6 +1,18 @@
 import { sessionLimits } from '../session-limits.ts'
 import type { Fields } from './fields.ts'
-import { count, FrameProblem, fields, json, list, name, orNull, position, readIdentity, readPlace } from './fields.ts'
+import {
+  count,
+  FrameProblem,
+  fields,
+  json,
+  list,
+  name,
+  orNull,
+  position,
+  readContent,
+  readIdentity,
+  readPlace,
+} from './fields.ts'
 import type { AckResult, ClientFrame, Delivered, Entry, SendFrame, ServerFrame } from './protocol.ts'
 
 /** A frame, or why it is none: the reason goes into the close frame, so it is short and repeats nothing. */
@@ -78,9 +90,7 @@ function readSend(from: Fields): SendFrame {
   return {
     kind: 'send',
     cseq: count(from, 'cseq', 1),
-    seen: position(from, 'seen'),
-    replyTo: orNull(from, 'replyTo', readIdentity),
-    body: json(from, 'body'),
+    ...readContent(from),
   }
 }
 
@@ -165,19 +175,17 @@ function readDelivered(value: unknown): Delivered {
   }
 }
 
-/** One literal, because a client reads nothing else as often. */
+/** Almost one literal, because a client reads nothing else as often. */
 function readMessage(from: Fields): Entry & { readonly kind: 'message' } {
   return {
+    ...readContent(from),
     kind: 'message',
     log: name(from, 'log'),
     n: count(from, 'n', 1),
     client: name(from, 'client'),
     epoch: count(from, 'epoch', 1),
     cseq: count(from, 'cseq', 1),
-    seen: position(from, 'seen'),
     after: orNull(from, 'after', readPlace),
-    replyTo: orNull(from, 'replyTo', readIdentity),
-    body: json(from, 'body'),
     acceptedAtMs: count(from, 'acceptedAtMs', 0),
   }
 }

@@ -1,5 +1,5 @@
 import { sessionLimits } from '../session-limits.ts'
-import type { LogPlace, MessageIdentity, Position } from './protocol.ts'
+import type { LogPlace, MessageContent, MessageIdentity, Position } from './protocol.ts'
 
 /** Readers of what came from outside: each says what is wrong with it, or gives what it is. */
 
@@ -12,6 +12,15 @@ export function readPlace(from: Fields): LogPlace {
 
 export function readIdentity(from: Fields): MessageIdentity {
   return { client: name(from, 'client'), epoch: count(from, 'epoch', 1), cseq: count(from, 'cseq', 1) }
+}
+
+export function readContent(from: Fields): MessageContent {
+  const content = {
+    seen: position(from, 'seen'),
+    replyTo: orNull(from, 'replyTo', readIdentity),
+    body: json(from, 'body'),
+  }
+  return from['writtenAtMs'] === undefined ? content : { ...content, writtenAtMs: count(from, 'writtenAtMs', 0) }
 }
 
 export type Fields = Readonly<Record<string, unknown>>

@@ -47,6 +47,18 @@ test('every frame is read as it was written', () => {
   }
 })
 
+test('a message may say when it was written, as a whole number', () => {
+  const content = { seen: {}, replyTo: null, body: 'late', writtenAtMs: 1_700_000_000_000 }
+  const sent: ClientFrame = { kind: 'send', cseq: 1, ...content }
+  assert.deepEqual(decodeClientFrame(JSON.stringify(sent)), { kind: 'frame', frame: sent })
+  const entry = { kind: 'message', ...place, ...identity, ...content, after: null, acceptedAtMs: 7 } as const
+  const delivered: ServerFrame = { kind: 'deliver', generation: 1, after: 0, entries: [entry] }
+  assert.deepEqual(decodeServerFrame(JSON.stringify(delivered)), { kind: 'frame', frame: delivered })
+  for (const writtenAtMs of [-1, 0.5, '7', null]) {
+    assert.equal(decodeClientFrame(JSON.stringify({ ...sent, writtenAtMs })).kind, 'bad')
+  }
+})
+
 test('a frame that is cut off, or lacks a member, or has another type in its place, is none', () => {
   for (const [frames, decode] of [
     [clientFrames, decodeClientFrame],

@@ -31,15 +31,27 @@ export interface LogPlace {
  */
 export type Position = Counts
 
-/** A message as its accepting region wrote it. */
-export interface Entry extends LogPlace, MessageIdentity {
-  /** What the client had shown when it first sent this, and what it replies to; a resend keeps it. */
+/**
+ * What the author of a message gives; a resend keeps it. It is passed on whole everywhere: a new member needs a line here
+ * and one in `readContent`.
+ */
+export interface MessageContent {
+  /** What the client had shown when it first sent this; in a stored message also what that replies to. */
   readonly seen: Position
-  /** Where the sender's previous message stands, as far as the accepting region knew: that comes first everywhere. */
-  readonly after: LogPlace | null
   readonly replyTo: MessageIdentity | null
   /** Any JSON value. */
   readonly body: unknown
+  /**
+   * By the author's clock, where it was written without a connection: `acceptedAtMs` may be hours later then. For people,
+   * as that is.
+   */
+  readonly writtenAtMs?: number
+}
+
+/** A message as its accepting region wrote it. */
+export interface Entry extends LogPlace, MessageIdentity, MessageContent {
+  /** Where the sender's previous message stands, as far as the accepting region knew: that comes first everywhere. */
+  readonly after: LogPlace | null
   /** By the accepting region's clock; for people. Nothing is ordered or expired by it. */
   readonly acceptedAtMs: number
 }
@@ -83,12 +95,9 @@ export interface ResumeFrame {
   readonly previousRegion: string | null
 }
 
-export interface SendFrame {
+export interface SendFrame extends MessageContent {
   readonly kind: 'send'
   readonly cseq: number
-  readonly seen: Position
-  readonly replyTo: MessageIdentity | null
-  readonly body: unknown
 }
 
 export type ServerFrame =

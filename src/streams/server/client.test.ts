@@ -34,6 +34,25 @@ test('messages go round, replies name what they answer, and a cut connection los
   await assert.rejects(ada.client.send('too late'), (error) => isOnceError(error, 'stopped'))
 })
 
+test('a message that was written without a connection says when; one that leaves at once does not', async () => {
+  const { region } = openRegion()
+  const bob = await follow(region)
+  const ada = await follow(region, { runtime: { ...createClientRuntime(), wallMs: () => 7.5 } })
+  assert.equal(ada.client.status, 'connecting')
+  await ada.client.send('early')
+  await until('she is connected', () => ada.client.status === 'live')
+  await ada.client.send('at once')
+  await until('he sees both', () => bob.seen.length === 2)
+  assert.deepEqual(
+    bob.seen.map(({ body, writtenAtMs }) => [body, writtenAtMs]),
+    [
+      ['early', 7],
+      ['at once', undefined],
+    ],
+  )
+  await Promise.all([ada.client.stop(), bob.client.stop(), region.stop()])
+})
+
 test('large messages are sent as fast as a region takes them; what none would take is refused at once', async () => {
   const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
   const log: RoomLog = {

@@ -5,10 +5,10 @@ import type { SendFrame } from '../protocol/protocol.ts'
 
 /** Null for a body whose fingerprint would not distinguish it from others. */
 export function requestOf(frame: SendFrame, { client, epoch, generation }: SessionClaim): SendRequest | null {
-  const { cseq, seen, replyTo, body } = frame
+  const { kind: _kind, ...message } = frame
   try {
-    const digest = sha256Base64Url(canonicalValue([body, replyTo]))
-    return { client, epoch, generation, cseq, seen, replyTo, body, digest }
+    const digest = sha256Base64Url(canonicalValue([message.body, message.replyTo]))
+    return { ...message, client, epoch, generation, digest }
   } catch {
     return null
   }

@@ -84,6 +84,7 @@ function createHistory(random: Random, room: string, peer: RoomLog) {
       seen: { 'us.1': merged },
       replyTo,
       body: { text },
+      ...(random.chance(0.2) ? { writtenAtMs: cseq } : {}),
       digest: encodeURIComponent(text),
     }
   }
