@@ -13,6 +13,7 @@ export type {
   Entry,
   HelloFrame,
   LogPlace,
+  MessageContent,
   MessageIdentity,
   NackReason,
   Position,
