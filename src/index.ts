@@ -1,10 +1,10 @@
 /** The core entry of `onceonly`. Names are listed one by one: what is not here is not public. */
 
+export type { ErrorCode } from './errors.ts'
+export { isOnceError, OnceError } from './errors.ts'
 export type { Begun, Ended, Granted } from './ledger/begin.ts'
 export type { Claimed, ClaimOptions, Ending, Lease } from './ledger/claim.ts'
 export { failed, succeeded } from './ledger/claim.ts'
-export type { ErrorCode } from './ledger/core/errors.ts'
-export { errorTable, isOnceError, OnceError } from './ledger/core/errors.ts'
 export type { Fence, Identity, IdentityParts } from './ledger/core/identity.ts'
 export { DAY, defaults, HOUR, limits, MINUTE, SECOND } from './ledger/core/limits.ts'
 export type {

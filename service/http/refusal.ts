@@ -30,6 +30,6 @@ export function problemOf(error: OnceError): Problem {
   return problems[name].retryable ? { ...problem, retryAfterMs: error.retryAfterMs ?? retryAfterMs } : problem
 }
 
-function isAnswered(code: ErrorCode): code is keyof typeof names {
+function isAnswered(code: string): code is keyof typeof names {
   return code in names
 }

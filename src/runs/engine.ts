@@ -12,6 +12,7 @@ import { checkId } from './definition.ts'
 import type { RunEnd } from './ends.ts'
 import { createEnds } from './ends.ts'
 import type { RunRow } from './entry.ts'
+import { RunError } from './errors.ts'
 import type { RunEvent } from './events.ts'
 import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery } from './operate.ts'
@@ -146,14 +147,14 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     row: RunRow,
   ): Promise<RunHandle<O>> {
     if (row.definition !== definition.name || row.inputFingerprint !== inputOf(given).inputFingerprint) {
-      throw new OnceError('run_conflict', `The run ${row.id} was started with another definition or input.`, {
+      throw new RunError('run_conflict', `The run ${row.id} was started with another definition or input.`, {
         details: { runId: row.id, definition: row.definition },
       })
     }
     const { ifFinished = 'return' } = given
     if (row.endedAt === null || ifFinished === 'return') return handle(row.id)
     if (ifFinished === 'reject') {
-      throw new OnceError('run_conflict', `The run ${row.id} has ended as ${row.state}.`, {
+      throw new RunError('run_conflict', `The run ${row.id} has ended as ${row.state}.`, {
         details: { runId: row.id },
       })
     }
@@ -198,7 +199,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     if (given.dryRun !== false) return dry
     if (dry.verdict === 'diverged') {
       const changed = dry.steps.filter(({ status }) => status !== 'same' && status !== 'pending')
-      throw new OnceError('run_diverged', `The run ${runId} diverges from its record.`, { details: { steps: changed } })
+      throw new RunError('run_diverged', `The run ${runId} diverges from its record.`, { details: { steps: changed } })
     }
     // Recorded steps are answered from the record; open ones continue under their keys; unknown ones are not sent.
     if (row.endedAt === null) await operator.wake(runId)
@@ -295,10 +296,10 @@ function resultOf(row: RunEnd): unknown {
     case 'succeeded':
       return decodeValue(row.result ?? '')
     case 'cancelled':
-      throw new OnceError('run_cancelled', `The run ${row.id} was cancelled.`)
+      throw new RunError('run_cancelled', `The run ${row.id} was cancelled.`)
     default: {
       const text = `The run ${row.id} failed: ${row.failure?.message ?? 'no reason was recorded'}`
-      throw new OnceError('run_failed', text, { details: { runId: row.id, failure: row.failure } })
+      throw new RunError('run_failed', text, { details: { runId: row.id, failure: row.failure } })
     }
   }
 }

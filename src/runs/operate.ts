@@ -6,6 +6,7 @@ import type { SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, RunRow, RunState } from './entry.ts'
+import { RunError } from './errors.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
 import { endedLongAgo, noSuchRun, notResolvable, storableFailure } from './problems.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
@@ -162,7 +163,7 @@ export function createRunOperator(
         if (added.length > 0) return true
         if (await isThere(by, runId, id)) return false
         const most = `${limits.runSignals} signals or ${limits.runJournalChars} bytes of them`
-        throw new OnceError('run_too_long', `The run ${runId} has ${most}.`, { details: { runId, signal: name } })
+        throw new RunError('run_too_long', `The run ${runId} has ${most}.`, { details: { runId, signal: name } })
       })
     },
     async cancel(runId) {

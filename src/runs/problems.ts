@@ -5,12 +5,13 @@ import { limits } from '../ledger/core/limits.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
 import { failureOf } from '../ledger/core/verdict.ts'
 import type { Entry } from './entry.ts'
+import { RunError } from './errors.ts'
 
 export function stepFailed(entry: Entry): OnceError {
   const last = entry.failures.at(-1)
   const text = `The step ${entry.stepId} failed after ${entry.attempts} attempts: ${last?.message ?? 'no reason given'}.`
   const { key, stepId: step, tick, attempts, failures } = entry
-  return new OnceError('step_failed', text, { details: { step, tick, key, attempts, failures } })
+  return new RunError('step_failed', text, { details: { step, tick, key, attempts, failures } })
 }
 
 /** What was thrown, as it can be written down: data that is too large, or no data at all, is left out. */
@@ -23,7 +24,7 @@ export function storableFailure(error: unknown, more?: unknown): Failure {
 }
 
 /** Of this run, here: a step may fail with the same code, when it looks at other runs. */
-export class Divergence extends OnceError<'run_diverged'> {}
+export class Divergence extends RunError<'run_diverged'> {}
 
 /** Where the recorded run and the present code diverge: both sides, so that a reader can see which one is wrong. */
 export function diverged(
@@ -45,13 +46,13 @@ export function wonLater({ stepId: step, tick }: Entry, winner: string): OnceErr
 
 export function overlaps(branch: string, pending: string, id: string): OnceError {
   const where = branch === '' ? 'the run' : `the branch ${branch}`
-  return new OnceError('step_overlaps', `${id} was started while ${pending} of ${where} is pending.`, {
+  return new RunError('step_overlaps', `${id} was started while ${pending} of ${where} is pending.`, {
     details: { branch, pending, id },
   })
 }
 
 export function tooLong(runId: string, step: string, most: string): OnceError {
-  return new OnceError('run_too_long', `The journal of ${runId} has ${most}, and no room for ${step}.`, {
+  return new RunError('run_too_long', `The journal of ${runId} has ${most}, and no room for ${step}.`, {
     details: { runId, step, most },
   })
 }

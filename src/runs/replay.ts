@@ -7,6 +7,7 @@ import type { RunDefinition } from './definition.ts'
 import type { Difference } from './diff.ts'
 import { differences, isIgnored, longestRising } from './diff.ts'
 import type { Entry, RunRow } from './entry.ts'
+import { RunError } from './errors.ts'
 import { readWon } from './fork.ts'
 import { withoutNetwork } from './no-network.ts'
 import type { ReplayedStep, Stage } from './replay-context.ts'
@@ -116,7 +117,7 @@ async function evaluate(stage: Stage, definition: RunDefinition, timeoutMs: numb
 function timedOut(stage: Stage, timeoutMs: number): OnceError {
   const last = stage.steps().at(-1)?.stepId ?? null
   const where = last === null ? 'before its first step' : `behind ${last}`
-  return new OnceError(
+  return new RunError(
     'replay_timed_out',
     `The replay of ${stage.run.id} still waited ${where} after ${timeoutMs} ms.`,
     {

@@ -1,22 +1,26 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { errorTable } from '../../src/ledger/core/errors.ts'
+import { type ErrorRow, errorTables } from '../../src/errors.ts'
 import { defaults, limits } from '../../src/ledger/core/limits.ts'
 import { root } from '../command.ts'
 
 const page = (title: string, lines: readonly string[]) =>
   [`---\ntitle: ${title}\ngroup: Reference\n---\n# ${title}\n`, ...lines, ''].join('\n')
 
-/** Every error of the library, from the table that throws it. */
+/** Every error of the library, from the tables that throw it. */
 export function errorsPage(): string {
-  const rows = Object.entries(errorTable).map(
-    ([code, { retryable, applied, next }]) => `| \`${code}\` | ${retryable ? 'yes' : 'no'} | ${applied} | ${next} |`,
-  )
-  return page('Errors', [
-    'All errors of the library are a `OnceError` with a `code`; distinguish them with `isOnceError(error, code)`.\n',
+  const sections = Object.entries(errorTables).flatMap(([wing, table]) => [
+    `## ${wing === 'ledger' ? 'onceonly, its stores and routes' : `onceonly/${wing}`}\n`,
     '| code | may succeed unchanged, later | the change was applied | what to do |',
     '|---|---|---|---|',
-    ...rows,
+    ...Object.entries<ErrorRow>(table).map(
+      ([code, { retryable, applied, next }]) => `| \`${code}\` | ${retryable ? 'yes' : 'no'} | ${applied} | ${next} |`,
+    ),
+    '',
+  ])
+  return page('Errors', [
+    'All errors of the library are a `OnceError` with a `code`; distinguish them with `isOnceError(error, code)`.\n',
+    ...sections,
   ])
 }
 

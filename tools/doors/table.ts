@@ -71,7 +71,20 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   'admin/cli': [...everyWing, 'admin/core', 'admin/commands', 'admin/telemetry', 'admin/console', 'admin/pages'],
   testing: [...heart, 'ledger/stores/memory', 'http/region', 'http/protocol', 'http'],
   // The core entry only lists names, so it may reach what users hold and the words they need for it.
-  'index.ts': heart,
+  'index.ts': [...heart, 'errors.ts'],
+  // Puts the tables of errors together, each of which belongs to its wing.
+  'errors.ts': [
+    'ledger/core',
+    'http/client/errors.ts',
+    'events/outbox/errors.ts',
+    'events/inbox/identities/errors.ts',
+    'events/brokers/errors.ts',
+    'events/saga/errors.ts',
+    'runs/errors.ts',
+    'streams/parts/errors.ts',
+    'streams/client/errors.ts',
+    'streams/exchange/errors.ts',
+  ],
 }
 
 /** Unit tests stand beside the code and keep its doors; they also need a store to run on, and the kit. */

@@ -1,7 +1,8 @@
-import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
+import { isOnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import { createHolding } from '../../runs/holding.ts'
 import { createRunOperator } from '../../runs/operate.ts'
+import { endedLongAgo } from '../../runs/problems.ts'
 import type { Replay } from '../../runs/replay.ts'
 import { isKept } from '../../runs/replay.ts'
 import type { Since } from '../commands/argument.ts'
@@ -36,7 +37,7 @@ export async function replayProgram(values: ReplayValues): Promise<number> {
     for (const id of ids) {
       const replay = await oneReplay(id, async () => {
         const run = await operator.row(id)
-        if (!isKept(run, now)) throw new OnceError('not_found', `${id} ended too long ago.`)
+        if (!isKept(run, now)) throw endedLongAgo(id)
         const { entries } = await journal(id)
         return replayer.replay({ run, entries, ignore: values.ignore })
       })

@@ -1,8 +1,8 @@
 import { digestParts } from '../../ledger/core/digest.ts'
-import { OnceError } from '../../ledger/core/errors.ts'
 import { exceedsBytes } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { OutboxMessage } from '../../ledger/store/outbox.ts'
+import { OutboxError } from './errors.ts'
 
 /** A message as its row keeps it. */
 export interface Draft {
@@ -88,5 +88,5 @@ function headersOf(headers: unknown): string {
 }
 
 function refuse(part: string, what: string, cause?: unknown): never {
-  throw new OnceError('bad_message', `The message's \`${part}\` ${what}.`, { details: { part }, cause })
+  throw new OutboxError('bad_message', `The message's \`${part}\` ${what}.`, { details: { part }, cause })
 }

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { decodeValue, encodeValue } from '../../ledger/core/codec.ts'
-import { OnceError } from '../../ledger/core/errors.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { BodyOf, SagaDefinition, Specs } from './definition.ts'
+import { SagaError } from './errors.ts'
 import { notAccepted } from './handle.ts'
 import type { IgnoredWhy } from './history.ts'
 import type { Machine } from './machine.ts'
@@ -119,7 +119,7 @@ async function rehearse(
 
 function copyOf(data: unknown): unknown {
   const encoded = encodeValue(data)
-  if ('problem' in encoded) throw new OnceError('saga_misused', `This cannot be stored: ${encoded.problem}.`)
+  if ('problem' in encoded) throw new SagaError('saga_misused', `This cannot be stored: ${encoded.problem}.`)
   return decodeValue(encoded.text)
 }
 
@@ -173,6 +173,6 @@ async function elapse(stage: Stage, ms: number): Promise<void> {
 }
 
 const noTx: SqlTx = {
-  query: () => Promise.reject(new OnceError('saga_misused', 'This rehearsal has no `tx`: pass one.')),
+  query: () => Promise.reject(new SagaError('saga_misused', 'This rehearsal has no `tx`: pass one.')),
   inSavepoint: (work) => work(),
 }

@@ -1,10 +1,10 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { IncomingMessage } from '../inbox/port.ts'
 import type { InboxContext } from '../inbox/settle.ts'
 import type { Ignore, Move, Stay } from './definition.ts'
+import { SagaError } from './errors.ts'
 import type { Entry, History, IgnoredWhy } from './history.ts'
 import { handledEntry } from './history.ts'
 import type { Instance, Instances } from './instances.ts'
@@ -200,9 +200,9 @@ async function follow({ machine, pending, runtime }: Parts, { arrival, tools, no
   }
 }
 
-function conflict({ id, event }: Arrival): OnceError<'saga_conflict'> {
+function conflict({ id, event }: Arrival): SagaError<'saga_conflict'> {
   const text = `Another event changed ${id} while ${event} was handled.`
-  return new OnceError('saga_conflict', text, { details: { id, event } })
+  return new SagaError('saga_conflict', text, { details: { id, event } })
 }
 
 export function notAccepted(
@@ -210,8 +210,8 @@ export function notAccepted(
   { id, event }: Pick<Arrival, 'id' | 'event'>,
   state: string,
   because: string | undefined,
-): OnceError<'saga_not_accepted'> {
+): SagaError<'saga_not_accepted'> {
   const why = because === undefined ? '' : ` (${because})`
   const text = `The saga ${name} does not accept ${event} in the state ${state}, for the instance ${id}${why}.`
-  return new OnceError('saga_not_accepted', text, { details: { saga: name, id, state, event } })
+  return new SagaError('saga_not_accepted', text, { details: { saga: name, id, state, event } })
 }

@@ -1,8 +1,8 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import { exceedsBytes } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { Move, MoveTools, SagaSendOptions, ScheduleOptions, Stay } from './definition.ts'
+import { SagaError } from './errors.ts'
 import { sagaLimits } from './limits.ts'
 import type { Machine } from './machine.ts'
 import { INITIAL } from './machine.ts'
@@ -160,6 +160,6 @@ function scheduledOf(machine: Machine, event: string, body: unknown, options: Sc
   return { name, event, afterMs, body: JSON.stringify(body ?? null) }
 }
 
-export function misuse(machine: Machine, what: string): OnceError<'saga_misused'> {
-  return new OnceError('saga_misused', `The saga ${machine.name} ${what}.`, { details: { saga: machine.name } })
+export function misuse(machine: Machine, what: string): SagaError<'saga_misused'> {
+  return new SagaError('saga_misused', `The saga ${machine.name} ${what}.`, { details: { saga: machine.name } })
 }

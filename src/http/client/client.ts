@@ -1,6 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { clientDefaults } from '../../ledger/core/limits.ts'
 import { backoffMs } from '../../ledger/core/retry.ts'
+import { ClientError } from './errors.ts'
 import type { KeyStorage } from './key.ts'
 import { newKey } from './key.ts'
 import { repeatable } from './repeatable.ts'
@@ -155,7 +156,7 @@ async function whole(response: Response): Promise<Response> {
 
 function noAnswer(key: string | null, attempts: number, cause: unknown): OnceError {
   const message = `No answer came in ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}.`
-  return new OnceError('no_answer', message, { cause, details: { key, attempts } })
+  return new ClientError('no_answer', message, { cause, details: { key, attempts } })
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

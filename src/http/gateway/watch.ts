@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { keyHashOf } from '../../ledger/core/digest.ts'
-import type { ErrorCode } from '../../ledger/core/errors.ts'
+import type { LedgerErrorCode } from '../../ledger/core/errors.ts'
 import type { Answer } from '../protocol/exchange.ts'
 import { headerOf, REPLAYED_HEADER } from '../protocol/exchange.ts'
 import { parseKey } from '../protocol/key.ts'
@@ -74,7 +74,7 @@ export interface Note {
 
 export type Watch = (event: GatewayEvent) => void
 
-const byCode: Partial<Record<ErrorCode, GatewayDecision>> = {
+const byCode = {
   key_reused: 'conflict',
   in_progress: 'in_progress',
   retry_later: 'retry_later',
@@ -84,13 +84,13 @@ const byCode: Partial<Record<ErrorCode, GatewayDecision>> = {
   too_many_waiters: 'in_progress',
   store_unavailable: 'unavailable',
   store_busy: 'unavailable',
-}
+} as const satisfies Partial<Record<LedgerErrorCode, GatewayDecision>>
 
 const LEAST_REFUSAL = 400
 
 /** The word for an answer that no upstream gave to this request. */
-export function decisionOf({ status, headers }: Answer, refused?: ErrorCode): GatewayDecision {
-  if (refused !== undefined) return byCode[refused] ?? 'refused'
+export function decisionOf({ status, headers }: Answer, refused?: string): GatewayDecision {
+  if (refused !== undefined) return refused in byCode ? byCode[refused as keyof typeof byCode] : 'refused'
   if (headerOf(headers, REPLAYED_HEADER) === 'true') return 'dedup_replay'
   return status >= LEAST_REFUSAL ? 'refused' : 'elsewhere'
 }

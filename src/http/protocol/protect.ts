@@ -1,5 +1,4 @@
 import type { Begun as BegunCommand } from '../../ledger/begin.ts'
-import type { ErrorCode } from '../../ledger/core/errors.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import type { Identity, IdentityParts } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
@@ -46,7 +45,7 @@ export type BegunRequest<Tx> =
       readonly kind: 'answer'
       readonly answer: Answer
       /** Why the ledger refused, where it did: for adapters that know another way. */
-      readonly refused?: ErrorCode
+      readonly refused?: string
     }
   /** The handler runs. Its answer is handed to `finish` before its last byte is sent, a cut one to `fail`. */
   | Running<Tx>

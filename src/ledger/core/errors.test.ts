@@ -1,28 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ErrorCode } from './errors.ts'
-import { errorTable, isOnceError, OnceError } from './errors.ts'
-
-test('every code says what happened and what to do next', () => {
-  for (const [code, row] of Object.entries(errorTable)) {
-    assert.match(code, /^[a-z]+(_[a-z]+)*$/)
-    assert.match(row.next, /^[A-Z].*\.$/, code)
-    const error = new OnceError(code as ErrorCode, 'It happened.')
-    const advised = !('inMessage' in row)
-    assert.equal(error.message, advised ? `It happened. ${row.next}` : 'It happened.')
-    assert.equal(error.next, row.next)
-    assert.deepEqual([error.code, error.retryable, error.applied], [code, row.retryable, row.applied])
-  }
-})
-
-test('what may have happened is called safe to repeat only where the repetition is recognised', () => {
-  // A claim is repeated under its claim id, a request of the client under its key.
-  const both = Object.entries(errorTable).filter(([, row]) => row.retryable && row.applied === 'maybe')
-  assert.deepEqual(
-    both.map(([code]) => code),
-    ['store_unavailable', 'no_answer'],
-  )
-})
+import { isOnceError, OnceError } from './errors.ts'
 
 test('a single error may know better than its table', () => {
   const cause = new Error('why')

@@ -1,11 +1,14 @@
 import { hasMark } from './mark.ts'
 
-/** All errors of the library are one class and one table: the code says what happened, `next` says what to do. */
+/**
+ * All errors of the library are one class. The code says what happened, `next` says what to do. Each wing owns its rows in
+ * a table of its own; this one is the ledger's and its stores'.
+ */
 
-/** Did the change that failed take effect? `null` where no change was asked for. */
+/** Whether the change that failed took effect. */
 export type AppliedWord = 'no' | 'maybe'
 
-interface ErrorRow {
+export interface ErrorRow {
   /** May the same call succeed later, unchanged? */
   readonly retryable: boolean
   /** Whether the effect or the write may have happened. */
@@ -16,7 +19,9 @@ interface ErrorRow {
   readonly inMessage?: false
 }
 
-export const errorTable = {
+export type ErrorTable = Readonly<Record<string, ErrorRow>>
+
+export const ledgerErrors = {
   bad_identity: { retryable: false, applied: 'no', next: 'Give a non-blank tenant, caller and key within the limits.' },
   bad_input: { retryable: false, applied: 'no', next: 'Correct the input that the message names.', inMessage: false },
   bad_option: { retryable: false, applied: 'no', next: 'Correct the option that the message names.', inMessage: false },
@@ -94,11 +99,6 @@ export const errorTable = {
     next: 'Other code ended the transaction on its connection; use `tx` or `tx.client`, and check what the effect wrote.',
   },
   outbox_missing: { retryable: false, applied: 'no', next: 'Pass `outbox` to createLedger.' },
-  bad_message: {
-    retryable: false,
-    applied: 'no',
-    next: 'Give a topic, key, headers and a JSON body within the limits of the outbox.',
-  },
   identity_collision: {
     retryable: false,
     applied: 'no',
@@ -123,11 +123,6 @@ export const errorTable = {
     retryable: false,
     applied: 'no',
     next: 'Restart every process that uses the file, and stop them all before you restore a file.',
-  },
-  broker_unavailable: {
-    retryable: true,
-    applied: 'no',
-    next: 'Check that the broker runs, can be reached, and allows what the message names.',
   },
   schema_too_old: {
     retryable: false,
@@ -155,90 +150,9 @@ export const errorTable = {
     applied: 'no',
     next: 'The record changed since you read it; read it again.',
   },
-  no_answer: {
-    retryable: true,
-    applied: 'maybe',
-    next: 'Retry under the same key, see `details`; it may have had its effect.',
-  },
-  saga_not_accepted: {
-    retryable: true,
-    applied: 'no',
-    next: 'Handle, ignore or defer the event in this state, if it is legitimate.',
-  },
-  saga_conflict: {
-    retryable: true,
-    applied: 'no',
-    next: 'Deliver the message again: other events changed the same instance at the same time.',
-  },
-  saga_misused: {
-    retryable: false,
-    applied: 'no',
-    next: 'Correct the handler or its definition; nothing was saved or sent.',
-  },
-  run_conflict: {
-    retryable: false,
-    applied: 'no',
-    next: 'Use a new `runId` for another input.',
-  },
-  run_diverged: {
-    retryable: false,
-    applied: 'no',
-    next: 'Compare both sides in `details`; keep old runs on the old path with `run.version`, then `resume` this one.',
-  },
-  run_too_long: {
-    retryable: false,
-    applied: 'no',
-    next: 'End this run and continue in another one.',
-  },
-  replay_timed_out: {
-    retryable: false,
-    applied: 'no',
-    next: 'Let the body await nothing but its context, or allow more `timeoutMs`; nothing was performed.',
-  },
-  run_failed: {
-    retryable: false,
-    applied: 'maybe',
-    next: 'Look at the failed step; after a fix `resume` the run, or start another one.',
-  },
-  run_cancelled: { retryable: false, applied: 'maybe', next: 'Start another run if it is still wanted.' },
-  step_failed: {
-    retryable: false,
-    applied: 'maybe',
-    next: 'Its attempts are in `details`; catch it to continue without the step, or `resume` the run after a fix.',
-  },
-  step_overlaps: {
-    retryable: false,
-    applied: 'no',
-    next: 'Await one step before the next, or run them as named branches with `run.all`.',
-  },
-  place_taken: {
-    retryable: false,
-    applied: 'no',
-    next: 'Give every client a place of its own.',
-  },
-  dedup_full: {
-    retryable: true,
-    applied: 'no',
-    next: 'Retry the same call after `retryAfterMs`, or raise `mostKeys`.',
-  },
-  target_unknown: {
-    retryable: false,
-    applied: 'no',
-    next: 'Reply to a message that was received in this room.',
-  },
-  unreadable_message: {
-    retryable: false,
-    applied: 'no',
-    next: 'Correct the sender: the named part of the message is missing or malformed.',
-  },
-  bad_signature: {
-    retryable: false,
-    applied: 'no',
-    next: 'Check the secret, and the clocks of both sides; nothing of the message was used.',
-  },
-} as const satisfies Record<string, ErrorRow>
+} as const satisfies ErrorTable
 
-export type ErrorCode = keyof typeof errorTable
+export type LedgerErrorCode = keyof typeof ledgerErrors
 
 export interface ErrorOptions {
   readonly cause?: unknown
@@ -251,32 +165,52 @@ export interface ErrorOptions {
 
 const mark = Symbol.for('onceonly.error')
 
-export class OnceError<C extends ErrorCode = ErrorCode> extends Error {
+/**
+ * The one error class. Recognise it with `isOnceError`, which also works across two copies of the package.
+ *
+ * @example
+ * ```ts
+ * import { isOnceError } from 'onceonly/errors'
+ *
+ * export function waitBeforeRetryMs(error: unknown): number | null {
+ *   return isOnceError(error) && error.retryable ? (error.retryAfterMs ?? 1000) : null
+ * }
+ * ```
+ */
+export class OnceError<C extends string = string> extends Error {
+  /** What happened. */
   readonly code: C
+  /** Whether the same call may succeed later, unchanged. */
   readonly retryable: boolean
+  /** Whether the effect or the write may have happened. */
   readonly applied: AppliedWord
+  /** How long to wait before the next attempt, in milliseconds; null where that is not known. */
   readonly retryAfterMs: number | null
+  /** What to do next, in one sentence. */
   readonly next: string
   readonly details: Readonly<Record<string, unknown>>
   readonly [mark] = true
 
-  constructor(code: C, message: string, options: ErrorOptions = {}) {
-    const row: ErrorRow = errorTable[code]
-    const next = options.next ?? row.next
+  constructor(code: C & LedgerErrorCode, message: string, options?: ErrorOptions)
+  /** For the codes of a wing, with the row of its own table. */
+  constructor(code: C, message: string, options: ErrorOptions | undefined, row: ErrorRow)
+  constructor(code: C, message: string, options: ErrorOptions = {}, row = ledgerErrors[code as C & LedgerErrorCode]) {
+    const { retryable, applied, next: advice, inMessage }: ErrorRow = row
+    const next = options.next ?? advice
     super(
-      row.inMessage === false ? message : `${message} ${next}`,
+      inMessage === false ? message : `${message} ${next}`,
       options.cause === undefined ? undefined : { cause: options.cause },
     )
     this.name = 'OnceError'
     this.code = code
-    this.retryable = row.retryable
-    this.applied = options.applied ?? row.applied
+    this.retryable = retryable
+    this.applied = options.applied ?? applied
     this.retryAfterMs = options.retryAfterMs ?? null
     this.next = next
     this.details = options.details ?? {}
   }
 }
 
-export function isOnceError<C extends ErrorCode = ErrorCode>(error: unknown, code?: C): error is OnceError<C> {
+export function isOnceError<C extends string = string>(error: unknown, code?: C): error is OnceError<C> {
   return hasMark(error, mark) && (code === undefined || (error as OnceError).code === code)
 }

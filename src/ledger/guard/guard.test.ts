@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ErrorCode } from '../core/errors.ts'
-import { errorTable, OnceError } from '../core/errors.ts'
+import type { LedgerErrorCode } from '../core/errors.ts'
+import { ledgerErrors, OnceError } from '../core/errors.ts'
 import type { Ledger } from '../ledger.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
 
 /** A ledger whose every claim fails like this. */
-function failing(code: ErrorCode): Ledger<unknown> {
+function failing(code: LedgerErrorCode): Ledger<unknown> {
   const claim = () => Promise.reject(new OnceError(code, 'no claim'))
   return { operation: ({ name }: { name: string }) => ({ name, claim }) } as unknown as Ledger<unknown>
 }
 
 test('the guard opens only for a store that is away or busy', async () => {
   const opened: string[] = []
-  for (const code of Object.keys(errorTable) as ErrorCode[]) {
+  for (const code of Object.keys(ledgerErrors) as LedgerErrorCode[]) {
     const guard = createGuard<string>({ ledger: failing(code), name: 'g', identity: (text) => ['t', text] })
     const verdict = await guard.send('hello', async () => 'sent').catch((error: unknown) => error)
     if ((verdict as { kind?: string }).kind === 'unguarded') opened.push(code)

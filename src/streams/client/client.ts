@@ -7,6 +7,7 @@ import { closeCodes, identityText } from '../protocol/protocol.ts'
 import { sessionLimits } from '../session-limits.ts'
 import type { Connection } from './connection.ts'
 import { createConnection } from './connection.ts'
+import { StreamError } from './errors.ts'
 import { createIntake } from './intake.ts'
 import { createMemoryPlace } from './memory-place.ts'
 import type { ClientStatus, StreamClient, StreamClientOptions } from './options.ts'
@@ -281,7 +282,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   function targetUnknown(target: MessageIdentity | null, applied: 'no' | 'maybe'): OnceError {
     const name = target && identityText(target)
     const details = { replyTo: target }
-    return new OnceError('target_unknown', `${room} has no message ${name} to reply to.`, { applied, details })
+    return new StreamError('target_unknown', `${room} has no message ${name} to reply to.`, { applied, details })
   }
 
   function mayReplyTo(target: MessageIdentity): boolean {

@@ -1,6 +1,6 @@
 import { chmod } from 'node:fs/promises'
 import type { DatabaseSync } from 'node:sqlite'
-import { OnceError } from '../../ledger/core/errors.ts'
+import { StreamError } from './errors.ts'
 
 /** Keeps other processes, and other places of this one, off a file. */
 export interface FileLock {
@@ -47,7 +47,7 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
 
-function placeTaken(path: string, pid: number | null): OnceError {
+function placeTaken(path: string, pid: number | null): StreamError {
   const holder = pid === null ? 'another process' : `process ${pid}`
-  return new OnceError('place_taken', `The file ${path} is used by ${holder}.`, { details: { path, pid } })
+  return new StreamError('place_taken', `The file ${path} is used by ${holder}.`, { details: { path, pid } })
 }

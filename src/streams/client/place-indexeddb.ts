@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { StreamError } from './errors.ts'
 import {
   browserIndexedDb,
   committed,
@@ -77,6 +77,6 @@ function createIndexedDbShelf(options: IndexedDbPlaceOptions): Shelf {
   }
 }
 
-function placeTaken(name: string): OnceError {
-  return new OnceError('place_taken', `The place ${name} was opened by another tab.`, { details: { place: name } })
+function placeTaken(name: string): StreamError {
+  return new StreamError('place_taken', `The place ${name} was opened by another tab.`, { details: { place: name } })
 }

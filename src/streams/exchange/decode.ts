@@ -1,4 +1,3 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import { streamLimits } from '../limits.ts'
 import type { ExchangedEntry, FenceAnswer, FenceRequest, PullRequest, RegionHint, SessionClaim } from '../ports.ts'
 import type { Fields } from '../protocol/fields.ts'
@@ -14,6 +13,7 @@ import {
   readIdentity,
   readPlace,
 } from '../protocol/fields.ts'
+import { ExchangeError } from './errors.ts'
 
 /** Messages between regions over a network. They are decoded like those of clients: nothing is trusted. */
 
@@ -26,7 +26,7 @@ export function decodeWord<T>(data: Uint8Array, read: (from: Fields) => T): T {
   try {
     return read(fields(JSON.parse(new TextDecoder().decode(data)), 'word'))
   } catch (cause) {
-    throw new OnceError('unreadable_message', 'A region sent an unreadable message.', { cause })
+    throw new ExchangeError('unreadable_message', 'A region sent an unreadable message.', { cause })
   }
 }
 

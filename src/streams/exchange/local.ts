@@ -1,7 +1,7 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { streamLimits } from '../limits.ts'
 import type { Exchange, RegionPeer } from '../ports.ts'
+import { ExchangeError } from './errors.ts'
 
 /** The state of the way between two regions, for one room. */
 export interface ExchangeWay {
@@ -35,7 +35,7 @@ export function createLocalExchange(options: LocalExchangeOptions = {}): LocalEx
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     if (cut) {
       // As on a real network: no answer until the caller times out.
-      const lost = () => reject(new OnceError('broker_unavailable', `${to} does not answer ${from}.`))
+      const lost = () => reject(new ExchangeError('broker_unavailable', `${to} does not answer ${from}.`))
       runtime.setTimer(streamLimits.pullMs, lost, true)
     } else if (delayMs > 0) runtime.setTimer(delayMs, () => resolve(message), true)
     else runtime.soon(() => resolve(message))
@@ -44,7 +44,7 @@ export function createLocalExchange(options: LocalExchangeOptions = {}): LocalEx
 
   function peerOf(name: string): RegionPeer {
     const peer = peers.get(name)
-    if (peer === undefined) throw new OnceError('broker_unavailable', `${name} is not running.`)
+    if (peer === undefined) throw new ExchangeError('broker_unavailable', `${name} is not running.`)
     return peer
   }
 

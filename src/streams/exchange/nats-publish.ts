@@ -1,8 +1,8 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import type { Runtime, Timer } from '../../runtime/runtime.ts'
 import { natsExchangeLimits, streamLimits } from '../limits.ts'
 import type { ExchangedEntry, RegionHint } from '../ports.ts'
 import { encodeWord } from './decode.ts'
+import { ExchangeError } from './errors.ts'
 import type { JetStreamLine, NatsLine } from './nats-driver.ts'
 
 type Entrance = Extract<RegionHint, { kind: 'entered' }>
@@ -114,7 +114,10 @@ export function createHintPublisher(options: HintPublisherOptions): HintPublishe
     for (const oldest of owed.keys()) {
       owed.delete(oldest)
       return onError(
-        new OnceError('broker_unavailable', 'Too many session announcements wait for NATS; the oldest was dropped.'),
+        new ExchangeError(
+          'broker_unavailable',
+          'Too many session announcements wait for NATS; the oldest was dropped.',
+        ),
       )
     }
   }

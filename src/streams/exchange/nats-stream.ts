@@ -1,6 +1,6 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import { natsExchangeLimits, streamLimits } from '../limits.ts'
 import type { RegionHint } from '../ports.ts'
+import { ExchangeError } from './errors.ts'
 import type { JetStreamConfig, JetStreamInfo, JetStreamLine, JetStreamManager } from './nats-driver.ts'
 
 const NANOS_PER_MS = 1_000_000
@@ -32,7 +32,7 @@ export async function openHintStream(options: {
     await ensure()
     return { name, manager, ensure }
   } catch (cause) {
-    throw new OnceError('broker_unavailable', reasonOf(cause, name), { cause })
+    throw new ExchangeError('broker_unavailable', reasonOf(cause, name), { cause })
   }
 }
 

@@ -17,6 +17,7 @@ import { count, fields, position } from '../protocol/fields.ts'
 import { furthest } from '../protocol/position.ts'
 import type { Position } from '../protocol/protocol.ts'
 import { decodeWord, encodeWord, readEntries, readFence, readFenceAnswer, readHint, readPull } from './decode.ts'
+import { ExchangeError } from './errors.ts'
 import { readCopy } from './nats-copy.ts'
 import type { JetStreamLine, JetStreamMessage, NatsLine } from './nats-driver.ts'
 import { followHints } from './nats-follow.ts'
@@ -93,7 +94,7 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
     } catch (cause) {
       const entries = await copied(peer, request)
       if (entries.length > 0) return { kind: 'entries', entries, position: reached(request.position, entries) }
-      throw new OnceError('broker_unavailable', `${peer} does not answer.`, { cause })
+      throw new ExchangeError('broker_unavailable', `${peer} does not answer.`, { cause })
     }
   }
 
@@ -118,7 +119,7 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
       const { data } = await connection.request(fenceSubject(peer), encodeWord(request), { timeout })
       return decodeWord(data, readFenceAnswer)
     } catch (cause) {
-      throw new OnceError('broker_unavailable', `${peer} does not answer.`, { cause })
+      throw new ExchangeError('broker_unavailable', `${peer} does not answer.`, { cause })
     }
   }
 
@@ -143,7 +144,8 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
       if (answer.kind !== 'parts') return wholeAnswer(answer)
       expected = answer.bytes
       if (bytes < expected) await arrived
-      if (bytes !== expected) throw new OnceError('broker_unavailable', `Parts of an answer of ${peer} are missing.`)
+      if (bytes !== expected)
+        throw new ExchangeError('broker_unavailable', `Parts of an answer of ${peer} are missing.`)
       return wholeAnswer(decodeWord(Buffer.concat(parts), readAnswer))
     } finally {
       late.cancel()
@@ -164,7 +166,7 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
   function hear({ subject: on, data }: Pick<JetStreamMessage, 'subject' | 'data'>, peer: RegionPeer): void {
     try {
       const hint = decodeWord(data, readHint)
-      if (subject(hint) !== on) throw new OnceError('unreadable_message', `A hint of ${hint.region} came on ${on}.`)
+      if (subject(hint) !== on) throw new ExchangeError('unreadable_message', `A hint of ${hint.region} came on ${on}.`)
       if (hint.region !== region) peer.hinted(hint)
     } catch (error) {
       onError(error)
@@ -223,7 +225,7 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
 
 function wholeAnswer(answer: CarriedAnswer): PullAnswer {
   if (answer.kind === 'entries' || answer.kind === 'expired') return answer
-  throw new OnceError('unreadable_message', 'The answer of a peer does not match the request.')
+  throw new ExchangeError('unreadable_message', 'The answer of a peer does not match the request.')
 }
 
 /** Entries may be cut anywhere: the caller continues from where they end. */
@@ -251,6 +253,6 @@ function readAnswer(from: Fields): CarriedAnswer {
     case 'parts':
       return { kind, bytes: count(from, 'bytes', 1) }
     default:
-      throw new OnceError('unreadable_message', 'A peer sent an answer of an unknown kind.')
+      throw new ExchangeError('unreadable_message', 'A peer sent an answer of an unknown kind.')
   }
 }

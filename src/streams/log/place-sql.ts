@@ -2,6 +2,7 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import { dialects } from '../../ledger/store/dialect.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
+import { StreamError } from '../client/errors.ts'
 import { createShelfPlace, type KeptPlace } from '../client/place-on-shelf.ts'
 import type { Shelf, ShelfChanges } from '../client/place-shelf.ts'
 import { createClientRuntime } from '../client/runtime.ts'
@@ -85,5 +86,5 @@ export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): Sql
 }
 
 function placeTaken(name: string): OnceError {
-  return new OnceError('place_taken', `The place ${name} was opened by another client.`, { details: { place: name } })
+  return new StreamError('place_taken', `The place ${name} was opened by another client.`, { details: { place: name } })
 }

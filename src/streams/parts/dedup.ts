@@ -1,5 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { MINUTE } from '../../ledger/core/limits.ts'
+import { PartError } from './errors.ts'
 
 /** The result of a delivery. A duplicate has the first one's result. */
 export interface Processed<R> {
@@ -137,7 +138,7 @@ function positive(option: string, value: number): number {
 }
 
 function full(mostKeys: number, retryAfterMs: number): OnceError {
-  return new OnceError('dedup_full', `${mostKeys} keys are remembered, and none has expired.`, {
+  return new PartError('dedup_full', `${mostKeys} keys are remembered, and none has expired.`, {
     retryAfterMs,
     details: { mostKeys },
   })

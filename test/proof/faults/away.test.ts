@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { suite } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Execution } from 'onceonly'
-import { createLedger, errorTable, isOnceError, limits, MINUTE, SECOND } from 'onceonly'
+import { createLedger, isOnceError, limits, MINUTE, SECOND } from 'onceonly'
+import { errorTables } from 'onceonly/errors'
 import { until } from '../../../src/testing/until.ts'
 import { who } from '../../support/place.ts'
 import { onLink } from './link.ts'
@@ -98,8 +99,12 @@ onLink(
       await assert.rejects(ask, (error) => {
         assert.ok(isOnceError(error, 'store_unavailable'))
         assert.deepEqual([error.retryable, error.applied], [true, 'no'])
-        assert.ok(error.message.includes(errorTable.store_unavailable.next))
-        assert.equal(error.message.split(errorTable.store_unavailable.next).length, 2, 'the advice is given once')
+        assert.ok(error.message.includes(errorTables.ledger.store_unavailable.next))
+        assert.equal(
+          error.message.split(errorTables.ledger.store_unavailable.next).length,
+          2,
+          'the advice is given once',
+        )
         assert.match(error.message, /ECONNREFUSED/)
         return true
       })

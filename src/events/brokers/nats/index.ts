@@ -4,6 +4,7 @@ import type { Subscriber, Subscription } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
 import { publishByKey } from '../by-key.ts'
 import { startDeadline } from '../deadline.ts'
+import { BrokerError } from '../errors.ts'
 import { type BrokerOptions, checkedNamespace, checkSubscription, reasonOf } from '../options.ts'
 import { consume } from './consume.ts'
 import type { NatsHeaders, NatsJetStream } from './driver.ts'
@@ -78,7 +79,7 @@ export function createNatsBroker(options: NatsBrokerOptions): NatsBroker {
       const consuming = { jetstream, topology, namespace, onError }
       const { stop: stopConsuming } = await consume(consuming, request, receive).catch((cause: unknown) => {
         const message = `Consumer ${request.consumer} cannot be set up: ${reasonOf(cause)}.`
-        throw new OnceError('broker_unavailable', message, { cause })
+        throw new BrokerError('broker_unavailable', message, { cause })
       })
       const subscription: Subscription = {
         stop: () => stopConsuming().finally(() => subscriptions.delete(subscription)),

@@ -4,6 +4,7 @@ import type { Subscriber, Subscription } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
 import { publishByKey } from '../by-key.ts'
 import { startDeadline } from '../deadline.ts'
+import { BrokerError } from '../errors.ts'
 import { tooLarge } from '../headers.ts'
 import { type BrokerOptions, checkedNamespace, checkSubscription } from '../options.ts'
 import { createConfirms } from './confirms.ts'
@@ -94,7 +95,7 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
             const put = await putOff(confirms, declared, { queue, message, delayMs }, late)
             cancel()
             if (put.kind !== 'confirmed')
-              onError(new OnceError('broker_unavailable', `The message could not be delayed: ${put.reason}`))
+              onError(new BrokerError('broker_unavailable', `The message could not be delayed: ${put.reason}`))
             return put.kind === 'confirmed'
           },
         },

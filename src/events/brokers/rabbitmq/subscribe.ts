@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { OnceError } from '../../../ledger/core/errors.ts'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
 import { createSlots } from '../../../runtime/slots.ts'
 import type { IncomingMessage, Receive, SubscribeOptions } from '../../inbox/port.ts'
 import { startDeadline } from '../deadline.ts'
+import { BrokerError } from '../errors.ts'
 import { reasonOf } from '../options.ts'
 import type { RabbitChannel, RabbitConnection, RabbitDelivery } from './driver.ts'
 import { incomingOf } from './message.ts'
@@ -186,7 +186,7 @@ function codeOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 }
 
-function unavailable(queue: string, cause: unknown): OnceError {
+function unavailable(queue: string, cause: unknown): BrokerError {
   const reason = cause === undefined ? 'the broker did not answer' : reasonOf(cause)
-  return new OnceError('broker_unavailable', `Queue ${queue} cannot be consumed: ${reason}.`, { cause })
+  return new BrokerError('broker_unavailable', `Queue ${queue} cannot be consumed: ${reason}.`, { cause })
 }

@@ -1,5 +1,5 @@
-import { OnceError } from '../../../ledger/core/errors.ts'
 import type { IncomingMessage } from '../port.ts'
+import { WebhookError } from './errors.ts'
 
 /** What came over HTTP: the body exactly as it was sent, because signatures are made over its bytes. */
 export interface HookRequest {
@@ -80,8 +80,8 @@ export function textIn(object: JsonObject, name: string, part = name): string {
   return value
 }
 
-export function unreadable(part: string, what: string, cause?: unknown): OnceError<'unreadable_message'> {
-  return new OnceError('unreadable_message', `The \`${part}\` of the message ${what}.`, {
+export function unreadable(part: string, what: string, cause?: unknown): WebhookError<'unreadable_message'> {
+  return new WebhookError('unreadable_message', `The \`${part}\` of the message ${what}.`, {
     details: { part },
     ...(cause === undefined ? {} : { cause }),
   })

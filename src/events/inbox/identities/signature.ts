@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { OnceError } from '../../../ledger/core/errors.ts'
 import { MINUTE, SECOND } from '../../../ledger/core/limits.ts'
+import { WebhookError } from './errors.ts'
 
 export interface SignedOptions {
   /** Any of them may have signed: while a secret is being replaced there are two. */
@@ -68,8 +69,8 @@ export function badOption(option: string, what: string): OnceError<'bad_option'>
   return new OnceError('bad_option', `Webhook option \`${option}\` ${what}.`, { details: { option } })
 }
 
-export function badSignature(part: string, what: string): OnceError<'bad_signature'> {
-  return new OnceError('bad_signature', `The \`${part}\` ${what}.`, { details: { part } })
+export function badSignature(part: string, what: string): WebhookError<'bad_signature'> {
+  return new WebhookError('bad_signature', `The \`${part}\` ${what}.`, { details: { part } })
 }
 
 const hexDigest = /^[0-9a-fA-F]{64}$/

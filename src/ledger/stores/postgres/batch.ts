@@ -205,5 +205,6 @@ function heldByAnother(): OnceError {
 
 function notSent(fault: OnceError): OnceError {
   if (fault.applied === 'no') return fault
-  return new OnceError(fault.code, 'The batch broke off before this request was sent.', { cause: fault, applied: 'no' })
+  const message = 'The batch broke off before this request was sent.'
+  return new OnceError(fault.code, message, { cause: fault, applied: 'no' }, fault)
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { AppliedWord, ErrorCode } from '../../../../src/ledger/core/errors.ts'
+import type { AppliedWord, LedgerErrorCode } from '../../../../src/ledger/core/errors.ts'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 import { until } from '../../../../src/testing/until.ts'
@@ -50,7 +50,7 @@ async function farStore(t: TestContext): Promise<Far> {
 
 const saying = (text: string) => ({ when: (request: Buffer) => request.includes(text) })
 
-function failsWith(code: ErrorCode, applied: AppliedWord): (error: unknown) => boolean {
+function failsWith(code: LedgerErrorCode, applied: AppliedWord): (error: unknown) => boolean {
   return (error) => isOnceError(error, code) && error.applied === applied
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { ErrorCode } from '../../../../src/ledger/core/errors.ts'
+import type { LedgerErrorCode } from '../../../../src/ledger/core/errors.ts'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import type { Session } from '../../../../src/ledger/store/port.ts'
 import type { PostgresStore, PostgresTx } from '../../../../src/ledger/stores/postgres/index.ts'
@@ -33,7 +33,7 @@ async function ordersIn(store: PostgresStore): Promise<string[]> {
 
 const order = (session: Session<PostgresTx>, name: string) => session.tx.query('INSERT INTO orders VALUES (?)', [name])
 
-function rejectsWith(work: Promise<unknown>, code: ErrorCode, applied = 'no'): Promise<void> {
+function rejectsWith(work: Promise<unknown>, code: LedgerErrorCode, applied = 'no'): Promise<void> {
   return assert.rejects(work, (error) => isOnceError(error, code) && error.applied === applied)
 }
 

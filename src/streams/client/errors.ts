@@ -1,0 +1,21 @@
+import { type ErrorOptions, type ErrorTable, OnceError } from '../../ledger/core/errors.ts'
+
+/** The errors of clients of streams. */
+export const streamErrors = {
+  place_taken: {
+    retryable: false,
+    applied: 'no',
+    next: 'Give every client a place of its own.',
+  },
+  target_unknown: {
+    retryable: false,
+    applied: 'no',
+    next: 'Reply to a message that was received in this room.',
+  },
+} as const satisfies ErrorTable
+
+export class StreamError<C extends keyof typeof streamErrors = keyof typeof streamErrors> extends OnceError<C> {
+  constructor(code: C, message: string, options?: ErrorOptions) {
+    super(code, message, options, streamErrors[code])
+  }
+}

@@ -1,0 +1,16 @@
+import { type ErrorOptions, type ErrorTable, OnceError } from '../../ledger/core/errors.ts'
+
+/** The errors of the parts of streams. */
+export const partErrors = {
+  dedup_full: {
+    retryable: true,
+    applied: 'no',
+    next: 'Retry the same call after `retryAfterMs`, or raise `mostKeys`.',
+  },
+} as const satisfies ErrorTable
+
+export class PartError<C extends keyof typeof partErrors = keyof typeof partErrors> extends OnceError<C> {
+  constructor(code: C, message: string, options?: ErrorOptions) {
+    super(code, message, options, partErrors[code])
+  }
+}
