@@ -5,8 +5,10 @@ export interface DialectWords {
    * every other one.
    */
   lock(how: RowLock): string
-  /** A place for a value whose type the statement does not show. */
+  /** A place for a value whose type the statement does not show. An id is given as 32 hexadecimal digits. */
   place(type: ColumnType): string
+  /** The 32 hexadecimal digits of a column that holds an id. */
+  idText(column: string): string
   /** A join that reads its left side first, where the planner cannot be trusted with that. */
   readonly orderedJoin: string
   /**
@@ -19,8 +21,22 @@ export interface DialectWords {
   elementsOf(alias: string): string
   /** What stands in FROM, under the name `x`, for one `?` that holds a list of records as JSON. */
   recordsOf(columns: RecordColumns): string
+  /** Changes the rows `r` of a table that fit one of the records `x`. */
+  updateFrom(table: string, set: Changes, from: string, where: string): string
+  /** Ends an INSERT: where the key is taken, the row is changed instead. `excluded` is the row that was given. */
+  upsert(key: readonly string[], set: Changes): string
 }
 
+/** Columns, and the expression for the new value of each. */
+export type Changes = Readonly<Record<string, string>>
+
 export type RowLock = `for ${'update' | 'share'}${'' | ` of ${string}`}${'' | ' skip locked'}`
-export type ColumnType = 'text' | 'bigint'
+export type ColumnType = 'text' | 'bigint' | 'id'
 export type RecordColumns = Readonly<Record<string, ColumnType>>
+
+/** As standard SQL and its nearest relatives write it. */
+export function assignments(set: Changes): string {
+  return Object.entries(set)
+    .map(([column, value]) => `${column} = ${value}`)
+    .join(', ')
+}

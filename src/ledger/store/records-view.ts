@@ -35,7 +35,7 @@ export function recordsView(records: string, { time, member, id }: ViewDialect):
   const when = (condition: string, value: string) => `CASE WHEN ${condition} THEN ${value} END`
   const failed = inStates('failed_terminal', 'failed_retryable', 'lapsed')
   return `SELECT
-    ${id} AS record, tenant, caller, operation, key, batch,
+    ${id} AS record, tenant, caller, operation, r.key, batch,
     CASE state ${status.join(' ')} END AS status,
     attempts, attempts + CAST(coalesce(${member('detail', 'facts', 'extraCalls')}, '0') AS integer) AS calls,
     ${member('detail', 'facts', 'provider')} AS provider, ${member('detail', 'facts', 'reference')} AS reference,
@@ -50,5 +50,5 @@ export function recordsView(records: string, { time, member, id }: ViewDialect):
     ${member('detail', 'facts', 'taken')} AS taken, ${member('detail', 'facts', 'guard', 'hash')} AS guard_hash,
     CASE WHEN ${failed} THEN outcome WHEN ${inStates('unknown')} THEN ${member('detail', 'reason')} END AS failure,
     fingerprint
-  FROM ${records}`
+  FROM ${records} AS r`
 }

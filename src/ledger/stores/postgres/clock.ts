@@ -1,4 +1,4 @@
-import { OnceError } from '../../core/errors.ts'
+import { checkAdvance } from '../../store/advance.ts'
 import type { StoreClock } from '../../store/port.ts'
 import { clockOffsetFunction, nowSql } from './clock-sql.ts'
 import { inTransaction } from './connection.ts'
@@ -13,11 +13,7 @@ export function createClock(core: Core, testClock: boolean): StoreClock {
         return Number(row?.['now'])
       }),
     advance: async (ms, call) => {
-      if (!testClock) {
-        const how = 'with `testClock: true` or ONCEONLY_TEST_CLOCK=1'
-        throw new OnceError('bad_option', `Only a store opened ${how} can move its time.`)
-      }
-      if (!Number.isSafeInteger(ms) || ms < 0) throw new OnceError('bad_option', 'Time moves forward, by whole ms.')
+      checkAdvance(ms, testClock)
       await core.write(call, async ({ connection, rows }) => {
         // One at a time: each adds to what the last one left.
         await inTransaction(connection, `BEGIN; SELECT pg_advisory_xact_lock(${names.migrationLock})`, async () => {

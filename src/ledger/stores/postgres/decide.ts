@@ -1,115 +1,42 @@
-import type { LedgerRecord } from '../../core/record.ts'
-import { wakesWaiters } from '../../core/record.ts'
-import type { Request } from '../../core/request.ts'
-import { transition } from '../../core/transition.ts'
-import type { AppliedDecision } from '../../store/port.ts'
+import type { RecordId } from '../../core/identity.ts'
 import type { RecordRow } from '../../store/row.ts'
-import { toRow } from '../../store/row.ts'
+import type { DecideRound, LockedRecord } from '../../store/sql/decide.ts'
+import { createDecideRound } from '../../store/sql/decide.ts'
+import { columnsOf, recordColumns, recordOf } from '../../store/sql/tables.ts'
 import { nowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
-import type { Executor, Statement } from './statement.ts'
-import { columnsOf, plainId, recordColumns, recordOf, text, wholeMs } from './statement.ts'
+import type { Executor, Statement, TextRow } from './statement.ts'
+import { plainId, text } from './statement.ts'
 
-/**
- * `again`: a row appeared during the decision. `locked`: another transaction holds the row, and the caller does not
- * wait.
- */
-export type Decided = AppliedDecision | 'again' | 'locked'
-
-export interface Round {
-  readonly decided: readonly Decided[]
-  readonly woken: readonly string[]
+export function createDecide(names: Names): DecideRound<Executor> {
+  const wait = lockRecords(names, false)
+  const skip = lockRecords(names, true)
+  const insert = insertRecords(names)
+  const update = updateRecords(names)
+  const { enter, leave } = unknownsOf(names)
+  return createDecideRound<Executor>({
+    lock: async (on, ids, skipLocked) => {
+      const rows = await on.run(skipLocked ? skip : wait, [ids])
+      return ids.map((_: RecordId, index) => lockedOf(rows[index] ?? {}))
+    },
+    // Rows travel as JSON here: it carries every column by name, and this path is rare.
+    insert: async (on, rows: readonly RecordRow[]) => {
+      const inserted = await on.run(insert, [JSON.stringify(rows)])
+      return new Set(inserted.map((row) => plainId(text(row, 'id'))))
+    },
+    update: async (on, rows) => void (await on.run(update, [JSON.stringify(rows)])),
+    leaveUnknowns: async (on, records) => void (await on.run(leave, [records.map(({ fence }) => fence)])),
+    enterUnknowns: async (on, records) => {
+      await on.run(enter, [records.map(({ fence }) => fence), records.map(({ id }) => id)])
+    },
+  })
 }
 
-/**
- * The slow path, for whatever the single statements leave over. It runs inside an open transaction: lock the rows in
- * the order of their ids, read the clock, let `transition` itself decide, write back what it says.
- *
- * A row that is not there cannot be locked. If a twin inserts it meanwhile, ours is not inserted, and that request has
- * to go another round.
- */
-export type DecideRound = (on: Executor, requests: readonly Request[], skipLocked: boolean) => Promise<Round>
-
-interface Change {
-  readonly index: number
-  readonly before: LedgerRecord | null
-  readonly after: LedgerRecord
-}
-
-export function createDecide(names: Names): DecideRound {
-  const statements = {
-    wait: lockRecords(names, false),
-    skip: lockRecords(names, true),
-    insert: insertRecords(names),
-    update: updateRecords(names),
-    ...unknownsOf(names),
-  }
-
-  return async (on, requests, skipLocked) => {
-    const decided: Decided[] = []
-    const changes: Change[] = []
-    const ids = requests.map((request) => request.id)
-    const rows = await on.run(skipLocked ? statements.skip : statements.wait, [ids])
-    for (const [index, request] of requests.entries()) {
-      const row = rows[index] ?? {}
-      const before = row['id'] === null ? null : recordOf(row)
-      if (before === null && row['present'] === 't') {
-        decided.push('locked')
-        continue
-      }
-      const now = Number(row['now'])
-      // A record that outlived a reset may carry a larger fence than the sequence; it must still grow.
-      const fence = Math.max(Number(row['next_fence']), (before?.fence ?? 0) + 1)
-      const { record, decision } = transition(before, request, { now, fence })
-      if (record !== null && record !== before) changes.push({ index, before, after: record })
-      decided.push({ record, decision, now })
-    }
-    const written = await write(on, changes)
-    for (const { index } of changes) if (!written.has(index)) decided[index] = 'again'
-    const kept = changes.filter(({ index }) => written.has(index))
-    return { decided, woken: await tell(on, kept) }
-  }
-
-  /** Answers the places of those that are in the table now. */
-  async function write(on: Executor, changes: readonly Change[]): Promise<Set<number>> {
-    const fresh = changes.filter(({ before }) => before === null)
-    const held = changes.filter(({ before }) => before !== null)
-    const written = new Set(held.map(({ index }) => index))
-    if (fresh.length > 0) {
-      const inserted = await on.run(statements.insert, [rowsOf(fresh)])
-      const ids = new Set(inserted.map((row) => plainId(text(row, 'id'))))
-      for (const { index, after } of fresh) if (ids.has(after.id)) written.add(index)
-    }
-    if (held.length > 0) await on.run(statements.update, [rowsOf(held)])
-    return written
-  }
-
-  /**
-   * Keeps the list of unknowns in step, and answers whose waiters are to be woken when the transaction has committed.
-   */
-  async function tell(on: Executor, changes: readonly Change[]): Promise<string[]> {
-    const left = changes.flatMap(({ before, after }) => (isUnknown(before) && !isUnknown(after) ? [before.fence] : []))
-    const entered = changes.filter(({ before, after }) => isUnknown(after) && !isUnknown(before))
-    const woken = changes.flatMap(({ before, after }) => (wakesWaiters(before, after) ? [after.id] : []))
-    if (left.length > 0) await on.run(statements.leave, [left])
-    if (entered.length > 0) {
-      await on.run(statements.enter, [entered.map(({ after }) => after.fence), entered.map(({ after }) => after.id)])
-    }
-    return woken
-  }
-}
-
-function isUnknown(record: LedgerRecord | null): record is LedgerRecord & { state: 'unknown' } {
-  return record?.state === 'unknown'
-}
-
-function rowsOf(changes: readonly Change[]): string {
-  return JSON.stringify(changes.map(({ after }) => wholeTimes(toRow(after))))
-}
-
-function wholeTimes(row: RecordRow): RecordRow {
-  return { ...row, due_at: row.due_at === null ? null : wholeMs(row.due_at) }
+function lockedOf(row: TextRow): LockedRecord {
+  if (row['id'] === null && row['present'] === 't') return { kind: 'locked' }
+  const record = row['id'] === null ? null : recordOf(row)
+  return { kind: 'held', record, now: Number(row['now']), nextFence: Number(row['next_fence']) }
 }
 
 /**
@@ -133,7 +60,6 @@ function lockRecords(names: Names, skipLocked: boolean): Statement {
   }
 }
 
-/** Rows travel as JSON here: it carries every column by name, and this path is rare. */
 function insertRecords(names: Names): Statement {
   return {
     name: 'onceonly_insert',
@@ -145,7 +71,6 @@ function insertRecords(names: Names): Statement {
   }
 }
 
-/** A new incarnation is a new record to those who count. */
 function updateRecords(names: Names): Statement {
   const set = recordColumns.filter((column) => column !== 'id').map((column) => `${column} = u.${column}`)
   const sameLife = 'coalesce(r.incarnation, r.fence) = u.incarnation'

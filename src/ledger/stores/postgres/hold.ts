@@ -1,11 +1,13 @@
 import type { AttachRequest, RenewRequest, StartRequest } from '../../core/request.ts'
 import type { AppliedDecision } from '../../store/port.ts'
 import { pointerText, stateCode } from '../../store/row.ts'
+import type { Answers } from '../../store/sql/decide.ts'
+import { wholeMs } from '../../store/sql/decide.ts'
+import { columnsOf as recordColumnsOf, recordOf } from '../../store/sql/tables.ts'
 import { statementNowSql } from './clock-sql.ts'
-import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
 import type { Executor, Statement, TextRow } from './statement.ts'
-import { awaitedCode, plainId, columnsOf as recordColumnsOf, recordOf, text, wholeMs } from './statement.ts'
+import { awaitedCode, plainId, text } from './statement.ts'
 
 export type HoldRequest = StartRequest | RenewRequest | AttachRequest
 

@@ -3,6 +3,7 @@ import { checkOptionNames } from '../../core/option-names.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { checkMigrateMode } from '../../store/migrations.ts'
 import type { TransactionalStore } from '../../store/port.ts'
+import { createSqlQueries } from '../../store/sql/queries.ts'
 import type { SqlSeam } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
 import { createClock } from './clock.ts'
@@ -11,9 +12,9 @@ import type { PgPool } from './driver.ts'
 import { checkPool } from './driver.ts'
 import { createLanes } from './lanes.ts'
 import { namesIn } from './names.ts'
-import { createQueries } from './queries.ts'
 import { createSqlSeam } from './seam.ts'
 import { createSteps } from './steps.ts'
+import { createTables } from './tables.ts'
 import { createTransactions } from './transactions.ts'
 import type { PostgresTx } from './tx.ts'
 import { createUpkeep } from './upkeep.ts'
@@ -70,6 +71,7 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
   }
   const names = namesIn(options.schema)
   const core = createCore(pool, names, checkMigrateMode('postgresStore', options.migrate ?? 'auto'))
+  const tables = createTables(core)
   const steps = createSteps(names)
   const watchers = createWatchers(pool, names)
   const laneCount = Math.min(LANES, clients - 2)
@@ -93,8 +95,8 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
   return {
     name: 'postgres',
     claims,
-    queries: createQueries(core),
-    upkeep: createUpkeep(core),
+    queries: createSqlQueries(tables),
+    upkeep: createUpkeep(tables),
     clock: createClock(core, testClock),
     transactions: createTransactions({ core, steps, watchers }),
     sql: createSqlSeam({ core, watchers, lanes: roomLanes }),

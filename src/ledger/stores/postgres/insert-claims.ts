@@ -2,14 +2,13 @@ import type { ClaimRequest } from '../../core/request.ts'
 import { transition } from '../../core/transition.ts'
 import type { AppliedDecision } from '../../store/port.ts'
 import { policyText, stateCode } from '../../store/row.ts'
+import type { Answers } from '../../store/sql/decide.ts'
+import { wholeMs } from '../../store/sql/decide.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
 import type { Executor, Statement, TextRow } from './statement.ts'
-import { plainId, text, wholeMs } from './statement.ts'
-
-/** Answers in the order of the requests; null where this step decided nothing. */
-export type Answers = (AppliedDecision | null)[]
+import { plainId, text } from './statement.ts'
 
 /**
  * The claim of an identity that has no row: one unique insert, never find-then-insert. A claim that finds a row, even one

@@ -1,23 +1,11 @@
-import type { RecordId } from '../../core/identity.ts'
-import type { LedgerRecord } from '../../core/record.ts'
-import type { Request } from '../../core/request.ts'
-import { transition } from '../../core/transition.ts'
+import type { ReadRecords } from '../../store/sql/decide.ts'
+import { columnsOf, recordOf } from '../../store/sql/tables.ts'
 import { nowSql } from './clock-sql.ts'
-import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
 import type { Executor, Statement } from './statement.ts'
-import { columnsOf, recordOf } from './statement.ts'
-
-export interface Snapshot {
-  readonly now: number
-  /** In the order of the ids; expired records as they are stored. */
-  readonly records: readonly (LedgerRecord | null)[]
-}
-
-export type ReadRecords = (on: Executor, ids: readonly RecordId[]) => Promise<Snapshot>
 
 /** Records without any lock, and the time. One row for each id that was asked for, in that order, and one for none. */
-export function createRead(names: Names): ReadRecords {
+export function createRead(names: Names): ReadRecords<Executor> {
   const statement: Statement = {
     name: 'onceonly_read',
     text: `
@@ -36,22 +24,4 @@ export function createRead(names: Names): ReadRecords {
     })
     return { now: Number(rows[0]?.['now']), records }
   }
-}
-
-/**
- * Replays, conflicts, "in progress", stale holders: most of what meets an existing record leaves it alone. Such an
- * answer needs no lock, because it is true at the moment of the read.
- */
-export async function answerUnchanged(read: ReadRecords, on: Executor, requests: readonly Request[]): Promise<Answers> {
-  if (requests.length === 0) return []
-  const { now, records } = await read(
-    on,
-    requests.map((request) => request.id),
-  )
-  return requests.map((request, index) => {
-    const stored = records[index] ?? null
-    // No fence is taken here: an answer that would use one changes the record, and is decided under a lock.
-    const { record, decision } = transition(stored, request, { now, fence: stored?.fence ?? 0 })
-    return record === stored ? { record, decision, now } : null
-  })
 }

@@ -1,9 +1,9 @@
-import { MINUTE } from '../../core/limits.ts'
 import type { LedgerMigration } from '../../store/ledger-migrations.ts'
 import { ledgerMigrations } from '../../store/ledger-migrations.ts'
 import type { MigrateMode, MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations, tablesTooOld } from '../../store/migrations.ts'
 import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
+import { MIGRATION_MS } from '../../store/sql/calls.ts'
 import { clockOffsetFunction } from './clock-sql.ts'
 import type { Connection } from './connection.ts'
 import { inTransaction } from './connection.ts'
@@ -11,9 +11,6 @@ import { isForbidden } from './errors.ts'
 import type { Names } from './names.ts'
 import { quoteName, quoteText } from './names.ts'
 import { plannedOn } from './statement.ts'
-
-/** Waiting for another process that migrates: it may build an index over a large table meanwhile. */
-export const MIGRATION_MS = 10 * MINUTE
 
 /**
  * Two thirds of every page are left free for the second version of its rows, the settled one: an update that finds room

@@ -3,11 +3,12 @@ import type { SettleRequest } from '../../core/request.ts'
 import { transition } from '../../core/transition.ts'
 import type { AppliedDecision } from '../../store/port.ts'
 import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts'
+import type { Answers } from '../../store/sql/decide.ts'
+import { wholeMs } from '../../store/sql/decide.ts'
 import { statementNowSql } from './clock-sql.ts'
-import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
 import type { Executor, Statement, TextRow } from './statement.ts'
-import { awaitedCode, plainId, text, wholeMs } from './statement.ts'
+import { awaitedCode, plainId, text } from './statement.ts'
 
 /**
  * The outcome of an attempt that still holds its record: fence and claim id are those of the grant, and nothing unusual

@@ -1,6 +1,3 @@
-import type { LedgerRecord } from '../../core/record.ts'
-import type { RecordRow } from '../../store/row.ts'
-import { fromRow } from '../../store/row.ts'
 import type { PgQuery, PgResult } from './driver.ts'
 
 /** A statement of ours. Batch connections prepare it under its name. */
@@ -51,70 +48,11 @@ export function plannedOn(connection: Sender): Executor {
   }
 }
 
-/** The columns of a record, in the order of `RecordRow`. */
-export const recordColumns = [
-  'id',
-  'tenant',
-  'caller',
-  'operation',
-  'key',
-  'batch',
-  'fingerprint',
-  'state',
-  'claim_id',
-  'fence',
-  'incarnation',
-  'attempts',
-  'claimed_at',
-  'due_at',
-  'settled_at',
-  'expires_at',
-  'gone_at',
-  'kept',
-  'outcome',
-  'pointer',
-  'policy',
-  'awaited',
-  'detail',
-] as const satisfies readonly (keyof RecordRow)[]
-
-export function columnsOf(alias: string): string {
-  return recordColumns.map((column) => `${alias}.${column}`).join(', ')
-}
-
 /**
  * `awaited` as the store keeps it. A settle cannot answer what a column held before it, so it leaves a trace: 2 stands
  * for "was awaited until it was settled", and reads as not awaited.
  */
 export const awaitedCode = { no: 0, yes: 1, was: 2 } as const
-
-export function recordOf(row: TextRow): LedgerRecord {
-  return fromRow({
-    id: plainId(text(row, 'id')),
-    tenant: text(row, 'tenant'),
-    caller: text(row, 'caller'),
-    operation: text(row, 'operation'),
-    key: text(row, 'key'),
-    batch: row['batch'] ?? null,
-    fingerprint: text(row, 'fingerprint'),
-    state: Number(row['state']),
-    claim_id: text(row, 'claim_id'),
-    fence: Number(row['fence']),
-    incarnation: number(row, 'incarnation') ?? Number(row['fence']),
-    attempts: Number(row['attempts']),
-    claimed_at: Number(row['claimed_at']),
-    due_at: number(row, 'due_at'),
-    settled_at: number(row, 'settled_at'),
-    expires_at: number(row, 'expires_at'),
-    gone_at: number(row, 'gone_at'),
-    kept: number(row, 'kept'),
-    outcome: row['outcome'] ?? null,
-    pointer: row['pointer'] ?? null,
-    policy: text(row, 'policy'),
-    awaited: Number(row['awaited']),
-    detail: row['detail'] ?? null,
-  })
-}
 
 /** PostgreSQL writes a uuid with dashes; a record id has none. */
 export function plainId(uuid: string): string {
@@ -123,14 +61,4 @@ export function plainId(uuid: string): string {
 
 export function text(row: TextRow, column: string): string {
   return row[column] ?? ''
-}
-
-function number(row: TextRow, column: string): number | null {
-  const value = row[column]
-  return value === null || value === undefined ? null : Number(value)
-}
-
-/** Times and spans are whole milliseconds in the table; a caller's fraction must not spoil the row. */
-export function wholeMs(ms: number): number {
-  return Math.ceil(ms)
 }

@@ -1,20 +1,18 @@
-import { randomUUID } from 'node:crypto'
-import type { AppliedWord } from '../../core/errors.ts'
 import { isOnceError, OnceError } from '../../core/errors.ts'
 import { limits, SECOND } from '../../core/limits.ts'
-import type { DecisionOf, Request } from '../../core/request.ts'
-import type { Deadline } from '../../store/deadline.ts'
-import { inTime } from '../../store/deadline.ts'
-import type { AppliedDecision, Session, TransactionCall, Transactions } from '../../store/port.ts'
+import type { Transactions } from '../../store/port.ts'
+import type { Ground } from '../../store/sql/transactions.ts'
+import { createServerTransactions, runningTwin } from '../../store/sql/transactions.ts'
 import type { Connection } from './connection.ts'
 import { borrow, rollBack } from './connection.ts'
 import type { Core } from './core.ts'
-import { abortedError, isAborted, isBusy, isSessionOver, sqlErrorOf, storeError, timeoutError } from './errors.ts'
+import * as errors from './errors.ts'
+import { abortedError, isAborted, isBusy, isSessionOver, sqlErrorOf, storeError } from './errors.ts'
 import { findOwnTables, quoteText, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
-import type { OpenTx, PostgresTx } from './tx.ts'
+import type { PostgresOpenTx, PostgresTx } from './tx.ts'
 import { createTx } from './tx.ts'
 import type { Watchers } from './watch.ts'
 
@@ -29,99 +27,46 @@ const SERVER_GRACE_MS = SECOND
 const MARK = 'onceonly.transaction'
 const OTHER = 'onceonly: another transaction'
 
-export function createTransactions(parts: TransactionParts): Transactions<PostgresTx> {
-  const { core } = parts
-  return {
-    run: (work, call) =>
-      core.call(call, async (deadline) => {
-        const connection = await borrow(core.pool, deadline)
-        const ground: Ground = { connection, deadline, mark: randomUUID(), applied: 'no', late: null }
-        const off = deadline.onPassed(() => expire(ground))
-        try {
-          return await runOn(parts, ground, call, work)
-        } finally {
-          off()
-          connection.release()
-        }
-      }),
-  }
+type PostgresGround = Ground<Connection>
+
+interface Open extends PostgresOpenTx {
+  /** A caller with little patience for a twin has the usual patience for the rows of its own effect. */
+  patient: boolean
 }
 
-interface Ground {
-  readonly connection: Connection
-  readonly deadline: Deadline
-  /** A setting that holds until the transaction ends, however it ends. */
-  readonly mark: string
-  /** What a lost answer means at this moment. */
-  applied: AppliedWord
-  /** Why it was ended, once its time is up. */
-  late: OnceError | null
-}
-
-type Work<T> = (session: Session<PostgresTx>) => Promise<T>
-
-async function runOn<T>(parts: TransactionParts, ground: Ground, call: TransactionCall, work: Work<T>): Promise<T> {
-  const { connection, deadline } = ground
-  await begin(parts.core, ground, call)
-  const tx = createTx(connection, findOwnTables(parts.core.names, 'transaction'))
-  const woken: string[] = []
-  const session = createSession(parts, tx, woken, call)
-  let result: T
-  try {
-    // The work may continue after its time is up: its result is dropped then, and its handle refuses everything.
-    result = await inTime(
-      tx.outermost(() => work(session)),
-      deadline,
-      () => ground.late ?? expire(ground),
-    )
-    // A statement that the work did not wait for still belongs to it.
-    await tx.idle()
-  } catch (error) {
-    tx.close(ground.late ?? ended())
-    throw (await undo(ground)) ?? told(error, connection)
-  }
-  tx.close(ended())
-  await commit(ground)
-  parts.watchers.changed(woken)
-  await parts.steps.notify(connection, plannedOn(connection), woken)
-  return result
-}
-
-function createSession(
-  { core, steps }: TransactionParts,
-  tx: OpenTx,
-  woken: string[],
-  { lockMs }: TransactionCall,
-): Session<PostgresTx> {
-  const tools = { steps, on: plannedOn(tx), woken }
-  // A caller with little patience for a twin has the usual patience for the rows of its own effect.
-  let impatient = lockMs < limits.transactionLockMs
-  const bePatient = async () => {
-    if (!impatient) return
-    impatient = false
-    await tx.query({ text: `SET LOCAL lock_timeout = ${limits.transactionLockMs}` })
-  }
-  return {
-    tx: tx.handle,
-    apply: async <R extends Request>(request: R) => {
-      try {
-        const applied = (await decideAlone(tools, request)) as AppliedDecision<DecisionOf<R>>
-        await bePatient()
-        return applied
-      } catch (error) {
-        // Nothing of a transaction is applied before its COMMIT was sent.
-        throw core.fault(error, 'no')
+export function createTransactions({ core, steps, watchers }: TransactionParts): Transactions<PostgresTx> {
+  const findTables = findOwnTables(core.names, 'transaction')
+  return createServerTransactions<Connection, PostgresTx, Open>(core, {
+    errors,
+    borrow: (deadline) => borrow(core.pool, deadline),
+    begin: (ground) => begin(core, ground),
+    open: ({ connection, call }) => ({
+      ...createTx(connection, findTables),
+      patient: call.lockMs >= limits.transactionLockMs,
+    }),
+    apply: async (open, request, woken) => {
+      const applied = await decideAlone({ steps, on: plannedOn(open), woken }, request)
+      if (!open.patient) {
+        open.patient = true
+        await open.query({ text: `SET LOCAL lock_timeout = ${limits.transactionLockMs}` })
       }
+      return applied
     },
-    savepoint: tx.handle.inSavepoint,
-  }
+    commit,
+    undo,
+    told,
+    committed: async (connection, woken) => {
+      watchers.changed(woken)
+      await steps.notify(connection, plannedOn(connection), woken)
+    },
+  })
 }
 
 /**
  * One round trip. The isolation is named, because a default of REPEATABLE READ would not see what a twin committed. The
  * advisory lock finds a running twin without waiting for its row.
  */
-async function begin({ names, fault }: Core, { connection, mark }: Ground, call: TransactionCall): Promise<void> {
+async function begin({ names, fault }: Core, { connection, mark, call }: PostgresGround): Promise<void> {
   const serverMs = Math.ceil(call.timeoutMs + SERVER_GRACE_MS)
   const twin = call.refuseTwinOf
   const lock = twin === null ? '' : `SELECT pg_try_advisory_xact_lock(${recordLock(names, twin)}) AS free`
@@ -142,15 +87,14 @@ async function begin({ names, fault }: Core, { connection, mark }: Ground, call:
     throw fault(error, 'no')
   }
   await rollBack(connection)
-  const details = { twin: true }
-  throw new OnceError('store_busy', 'Another transaction runs for this record right now.', { details })
+  throw runningTwin()
 }
 
 /**
  * Fails unless this is still our transaction, and with it whatever stands behind it in the same message. Code that kept
  * the connection from elsewhere may have ended it, and the statements after that were on their own.
  */
-function checkMark({ mark }: Ground): string {
+function checkMark({ mark }: PostgresGround): string {
   const current = `current_setting('${MARK}', true)`
   return `SELECT CASE WHEN ${current} = ${quoteText(mark)} THEN 0 ELSE concat('${OTHER} ', ${current})::integer END`
 }
@@ -163,10 +107,7 @@ function lost(): OnceError {
   return new OnceError('transaction_lost', 'The transaction ended while its effect ran.')
 }
 
-/**
- * Rolls back. The error that it answers, when there is no transaction of ours any more, says more than the effect's.
- */
-async function undo(ground: Ground): Promise<OnceError | null> {
+async function undo(ground: PostgresGround): Promise<OnceError | null> {
   const { connection } = ground
   if (connection.broken !== null) return null
   try {
@@ -178,8 +119,7 @@ async function undo(ground: Ground): Promise<OnceError | null> {
   }
 }
 
-/** The dangerous region: from here until the answer comes, the outcome of the transaction is unknown. */
-async function commit(ground: Ground): Promise<void> {
+async function commit(ground: PostgresGround): Promise<void> {
   const { connection } = ground
   if (connection.broken !== null) throw storeError(connection.broken, 'no')
   ground.applied = 'maybe'
@@ -208,8 +148,7 @@ async function commit(ground: Ground): Promise<void> {
 /** How many causes are looked through for the server's own error: query builders wrap it once or twice. */
 const CAUSES = 5
 
-/** Errors of the effect pass unchanged, unless they only repeat that the transaction itself could not continue. */
-function told(error: unknown, connection: Connection): unknown {
+function told(error: unknown, { connection }: PostgresGround): unknown {
   if (isOnceError(error)) return error
   let cause: unknown = error
   for (let depth = 0; depth < CAUSES && cause instanceof Error; depth++, cause = cause.cause) {
@@ -218,16 +157,4 @@ function told(error: unknown, connection: Connection): unknown {
     }
   }
   return error
-}
-
-function expire(ground: Ground): OnceError {
-  const { connection, deadline, applied } = ground
-  const slowWork = new OnceError('transaction_too_long', `A transaction took more than ${deadline.timeoutMs} ms.`)
-  ground.late ??= connection.waiting ? timeoutError(deadline.timeoutMs, applied) : slowWork
-  connection.destroy(ground.late)
-  return ground.late
-}
-
-function ended(): OnceError {
-  return new OnceError('transaction_aborted', 'The transaction is over; its session cannot be used any more.')
 }

@@ -1,7 +1,8 @@
-import type { OnceError } from '../../core/errors.ts'
 import { createLife } from '../../store/life.ts'
 import type { SavepointSteps } from '../../store/savepoints.ts'
 import { createSavepoints } from '../../store/savepoints.ts'
+import type { OpenTx } from '../../store/sql/transactions.ts'
+import { createTurns } from '../../store/sql/transactions.ts'
 import type { SqlRow, SqlTx, SqlValue } from '../../store/sql.ts'
 import { numberPlaceholders, transactionControlOf } from '../../store/sql-text.ts'
 import { createTxClient } from './client.ts'
@@ -19,16 +20,9 @@ export interface PostgresTx extends SqlTx {
 }
 
 /** An open transaction, as the store sees it. */
-export interface OpenTx {
-  readonly handle: PostgresTx
+export interface PostgresOpenTx extends OpenTx<PostgresTx> {
   /** One statement after the other, in the order of the calls, except that none gets into a savepoint of others. */
   query(query: PgQuery): Promise<PgResult>
-  /** Runs the effect, and ends when the savepoints that it opened have ended. */
-  outermost<T>(work: () => Promise<T>): Promise<T>
-  /** Settles when no statement is under way. */
-  idle(): Promise<void>
-  /** From here on everything is refused, also what still waits for its turn. */
-  close(why: OnceError): void
 }
 
 /** An application has few texts; one that builds them from values must not fill the memory. */
@@ -54,9 +48,9 @@ export function rowsOf<Row>(result: PgResult | readonly PgResult[]): readonly Ro
 const MOVES_PATH = /\b(?:set|set_config|reset)\b.*\bsearch_path\b/is
 
 /** `findTables` puts our own tables first in the path, as at the beginning of the transaction. */
-export function createTx(connection: Connection, findTables: string): OpenTx {
-  let turn: Promise<unknown> = Promise.resolve()
+export function createTx(connection: Connection, findTables: string): PostgresOpenTx {
   const life = createLife()
+  const turns = createTurns(life)
 
   /** The path of a tenant may lead to the tables of another store: ours stay in front of it. */
   async function sendAlone(given: PgQuery, values?: unknown[]): Promise<PgResult> {
@@ -65,17 +59,7 @@ export function createTx(connection: Connection, findTables: string): OpenTx {
     return result
   }
 
-  /** In turn, because the driver would only queue them too, and warn about it. */
-  async function send(given: PgQuery, values?: unknown[]): Promise<PgResult> {
-    life.check()
-    const mine = turn.then(() => {
-      life.check()
-      return sendAlone(given, values)
-    })
-    turn = mine.catch(() => undefined)
-    return mine
-  }
-
+  const send = (given: PgQuery, values?: unknown[]) => turns.send(() => sendAlone(given, values))
   const savepoints = createSavepoints(stepsBy(send), life)
   const query = (given: PgQuery) => savepoints.inTurn(() => send(given))
   const nesting = createNesting(send)
@@ -92,9 +76,7 @@ export function createTx(connection: Connection, findTables: string): OpenTx {
     },
     query,
     outermost: savepoints.outermost,
-    idle: async () => {
-      await turn
-    },
+    idle: turns.idle,
     close: (why) => life.end(why),
   }
 }

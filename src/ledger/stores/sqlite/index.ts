@@ -5,14 +5,15 @@ import { checkOptionNames, kindOf } from '../../core/option-names.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { checkMigrateMode } from '../../store/migrations.ts'
 import type { TransactionalStore } from '../../store/port.ts'
+import { createSqlQueries } from '../../store/sql/queries.ts'
 import type { SqlSeam, SqlTx } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
 import type { TimeSource } from './clock.ts'
 import { systemTime } from './clock.ts'
 import { createEngine } from './engine.ts'
-import { createQueries } from './queries.ts'
 import { createSqlSeam } from './sql.ts'
 import { createStoreClock } from './store-clock.ts'
+import { createTables } from './tables.ts'
 import { createTransactions } from './transactions.ts'
 import { createUpkeep } from './upkeep.ts'
 import { createWatchers } from './watch.ts'
@@ -61,6 +62,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     checkMigrateMode('sqliteStore', options.migrate ?? 'auto'),
   )
   const watchers = createWatchers(engine)
+  const tables = createTables(engine)
   const fences = { least: 0 }
   const stop = async () => {
     watchers.stop()
@@ -69,8 +71,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
   return {
     name: 'sqlite',
     claims: createClaims({ engine, watchers, fences }),
-    queries: createQueries(engine),
-    upkeep: createUpkeep(engine),
+    queries: createSqlQueries(tables),
+    upkeep: createUpkeep(engine, tables),
     clock: createStoreClock(engine, options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'),
     transactions: createTransactions({ engine, watchers, fences, holdMs }),
     sql: createSqlSeam(engine, watchers),

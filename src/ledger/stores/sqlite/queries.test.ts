@@ -6,7 +6,7 @@ import { limits, MINUTE } from '../../core/limits.ts'
 import type { Grant } from '../../core/request.ts'
 import type { RecordFilter } from '../../store/port.ts'
 import type { SqliteStore } from './index.ts'
-import { STEP_ROWS } from './steps.ts'
+import { STEP_ROWS } from './tables.ts'
 import { CALL, claimIn, claimOf, freshStore, leaseOf, POLICY, settleOf } from './test-store.ts'
 
 async function claimMany(store: SqliteStore, names: readonly string[], leaseMs = 30_000): Promise<Grant[]> {

@@ -53,8 +53,9 @@ const version1 = [
   'CREATE TABLE onceonly_ids (id BLOB PRIMARY KEY NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID',
   // Fences only grow, so this index is written at its end; it serves the newest-first list and the low-water mark.
   'CREATE INDEX onceonly_records_fence ON onceonly_records (fence)',
-  // Few records are ever unknown: a table of their ids finds them without a scan and costs the others nothing.
-  'CREATE TABLE onceonly_unknowns (id BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID',
+  // Few records are ever unknown: a table of them finds them without a scan and costs the others nothing. An unknown
+  // record keeps its fence, so the fence names it here.
+  'CREATE TABLE onceonly_unknowns (fence INTEGER PRIMARY KEY, id BLOB NOT NULL)',
   // One row that every write transaction reads first: the floor of fences, the clock, and what wakes other processes.
   `CREATE TABLE onceonly_meta (
      one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -73,8 +74,7 @@ const version1 = [
      UPDATE onceonly_meta SET fence = old.fence WHERE one = 1;
    END`,
   `CREATE TABLE onceonly_tallies (
-     seq INTEGER PRIMARY KEY,
-     bucket INTEGER NOT NULL,
+     bucket_at INTEGER NOT NULL,
      tenant TEXT NOT NULL,
      caller TEXT NOT NULL,
      operation TEXT NOT NULL,
@@ -82,8 +82,8 @@ const version1 = [
      replays INTEGER NOT NULL,
      conflicts INTEGER NOT NULL,
      in_progress INTEGER NOT NULL,
-     UNIQUE (bucket, tenant, caller, operation)
-   )`,
+     PRIMARY KEY (bucket_at, tenant, caller, operation)
+   ) WITHOUT ROWID`,
   `CREATE VIEW onceonly_records_view AS ${recordsView('onceonly_records', {
     id: 'lower(hex(id))',
     time: (column) =>

@@ -1,11 +1,13 @@
-import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
-import type { BusyCaller, Call, Tally, Upkeep } from '../../store/port.ts'
+import type { Upkeep } from '../../store/port.ts'
 import { stateCode } from '../../store/row.ts'
+import { foreignCursor } from '../../store/sql/list.ts'
+import type { RecordTables } from '../../store/sql/tables.ts'
+import { createForgetTallies, createTally } from '../../store/sql/tallies.ts'
 import type { Connection } from './connection.ts'
 import type { Engine } from './engine.ts'
 import { nowOf } from './meta.ts'
-import { BY_ID, blobOf, ID_BYTES, LEADS_NOWHERE } from './records.ts'
+import { ID_BYTES, LEADS_NOWHERE } from './records.ts'
 
 /** How long a step may keep the only writer: a claim that arrives in the middle waits for no more than this. */
 const STEP_MS = 5
@@ -16,14 +18,12 @@ const STEP_ROWS_FIRST = 1_024
  */
 const STEP_ROWS_LEAST = 256
 
-/** Rows that one write of the tallies changes: well below the time of a step. */
-const TALLY_ROWS = 64
-
 /** Ids that are looked at for each record that was removed: with two, at most half of all ids ever lead nowhere. */
 const IDS_PER_RECORD = 2
 
-export function createUpkeep(engine: Engine): Upkeep {
+export function createUpkeep(engine: Engine, tables: RecordTables): Upkeep {
   const { time } = engine
+  const forgetTallies = createForgetTallies(tables)
   let stepRows = STEP_ROWS_FIRST
   let idsAfter: Uint8Array = NO_ID
 
@@ -57,26 +57,11 @@ export function createUpkeep(engine: Engine): Upkeep {
           noteStep(time.monotonicMs() - beganMs)
         })
       }
-      if (next === null) await forgetTallies(engine, call)
+      if (next === null) await tables.write(call, forgetTallies)
       return { cursor: next, looked, removed, waitedMs }
     },
-    tally: async ({ records, callers }, call) => {
-      for (const part of partsOf(records)) {
-        await engine.write('upkeep', call, (writer) =>
-          countOnRecords(writer, part, nowOf(writer.meta.read(), engine.time)),
-        )
-      }
-      for (const part of partsOf(callers)) {
-        await engine.write('upkeep', call, (writer) =>
-          countCallers(writer, part, nowOf(writer.meta.read(), engine.time)),
-        )
-      }
-    },
+    tally: createTally(tables),
   }
-}
-
-function* partsOf<T>(rows: readonly T[]): Generator<readonly T[]> {
-  for (let from = 0; from < rows.length; from += TALLY_ROWS) yield rows.slice(from, from + TALLY_ROWS)
 }
 
 const REPLAYABLE = `state IN (${stateCode.succeeded}, ${stateCode.failed_terminal})`
@@ -130,43 +115,7 @@ function removeIds({ statements }: Connection, after: Uint8Array, count: number)
   return next ?? NO_ID
 }
 
-const OLD_TALLIES = 'SELECT seq FROM onceonly_tallies WHERE bucket <= ? LIMIT ?'
-
-/** Once per round of the sweep, and bounded like every other step of it. */
-async function forgetTallies(engine: Engine, call: Call): Promise<void> {
-  const old = await engine.read(call, ({ statements, meta }) => {
-    const before = nowOf(meta.read(), engine.time) - limits.tallyKeepMs
-    return statements.prepared(OLD_TALLIES).all(before, limits.tallyRows)
-  })
-  if (old.length === 0) return
-  await engine.write('upkeep', call, ({ statements }) => {
-    for (const { seq } of old) statements.prepared('DELETE FROM onceonly_tallies WHERE seq = ?').run(Number(seq))
-  })
-}
-
-const COUNT = `UPDATE onceonly_records SET replays = replays + ?, conflicts = conflicts + ?, in_progress = in_progress + ?,
-    repeated_at = max(coalesce(repeated_at, 0), ?) WHERE ${BY_ID}`
-
-function countOnRecords({ statements }: Connection, records: Tally['records'], now: number): void {
-  for (const { id, replays, conflicts, inProgress, lastAgoMs } of records) {
-    const blob = blobOf(id)
-    statements.prepared(COUNT).run(replays, conflicts, inProgress, Math.floor(now - lastAgoMs), blob, blob)
-  }
-}
-
-const COUNT_CALLER = `INSERT INTO onceonly_tallies (bucket, tenant, caller, operation, claims, replays, conflicts, in_progress)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (bucket, tenant, caller, operation) DO UPDATE SET
-    claims = claims + excluded.claims, replays = replays + excluded.replays, conflicts = conflicts + excluded.conflicts,
-    in_progress = in_progress + excluded.in_progress`
-
-function countCallers({ statements }: Connection, callers: readonly BusyCaller[], now: number): void {
-  const bucket = now - (now % limits.tallyBucketMs)
-  for (const { tenant, caller, operation, claims, replays, conflicts, inProgress } of callers) {
-    statements.prepared(COUNT_CALLER).run(bucket, tenant, caller, operation, claims, replays, conflicts, inProgress)
-  }
-}
-
 function parsed(cursor: string): number {
   if (/^\d{1,15}$/.test(cursor)) return Number(cursor)
-  throw new OnceError('bad_option', 'The `cursor` is not one of this store.')
+  throw foreignCursor()
 }

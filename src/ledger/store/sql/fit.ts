@@ -45,5 +45,5 @@ function refused(texts: readonly unknown[], numbers: readonly unknown[]): OnceEr
 }
 
 function rowRefused(why: string): OnceError {
-  return new OnceError('row_refused', `PostgreSQL cannot keep a value as it is: ${why}.`, { applied: 'no' })
+  return new OnceError('row_refused', `The database cannot keep a value as it is: ${why}.`, { applied: 'no' })
 }
