@@ -1,12 +1,13 @@
 import { canInstall, install } from './apt.ts'
 import { browser } from './browser.ts'
+import { mariadb } from './mariadb.ts'
 import { nats } from './nats.ts'
 import { postgres } from './postgres.ts'
 import { rabbitmq } from './rabbitmq.ts'
 import { redis } from './redis.ts'
 import { type Log, type PrivateServer, type Recipe, startPrivate } from './server.ts'
 
-const RECIPES = { postgres, redis, rabbitmq, nats, browser } as const
+const RECIPES = { postgres, redis, rabbitmq, nats, mariadb, browser } as const
 
 export type ServerKind = keyof typeof RECIPES
 export const SERVER_KINDS = Object.keys(RECIPES) as readonly ServerKind[]
@@ -17,6 +18,7 @@ export const SERVER_VARIABLES: Readonly<Record<ServerKind, string>> = {
   redis: redis.variable,
   rabbitmq: rabbitmq.variable,
   nats: nats.variable,
+  mariadb: mariadb.variable,
   browser: browser.variable,
 }
 

@@ -1,0 +1,41 @@
+import type { ColumnType, DialectWords } from '../../store/dialect-words.ts'
+import { assignments } from '../../store/dialect-words.ts'
+
+/** Bytes are compared, and spaces at the end count. */
+export const TEXT = 'CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin'
+
+const typeOf: Readonly<Record<ColumnType, string>> = {
+  text: `LONGTEXT ${TEXT}`,
+  bigint: 'BIGINT',
+  id: 'CHAR(32) CHARACTER SET ascii',
+}
+
+export const mariadb: DialectWords = {
+  // Rows of other tables in a join stay free: they come from JSON.
+  lock: (how) => how.replace(/ of \w+/, ''),
+  place: (type) => (type === 'id' ? 'UNHEX(?)' : '?'),
+  idText: (column) => `LOWER(HEX(${column}))`,
+  orderedJoin: 'STRAIGHT_JOIN',
+  isOneOf: (column) => `${column} IN (SELECT n FROM JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) AS list)`,
+  numbersValue: (numbers) => `[${numbers.join(',')}]`,
+  elementsOf: (alias) => `JSON_TABLE(?, '$[*]' COLUMNS (\`key\` FOR ORDINALITY, value JSON PATH '$')) AS ${alias}`,
+  recordsOf: (columns) => {
+    const paths = Object.entries(columns).map(([name, type]) => `${name} ${typeOf[type]} PATH '$.${name}'`)
+    const table = `JSON_TABLE(?, '$[*]' COLUMNS (${paths.join(', ')}))`
+    const ids = Object.values(columns).includes('id')
+    if (!ids) return `${table} AS x`
+    const given = Object.entries(columns).map(([name, type]) => (type === 'id' ? `UNHEX(${name}) AS ${name}` : name))
+    return `(SELECT ${given.join(', ')} FROM ${table} AS given) AS x`
+  },
+  updateFrom: (table, set, from, where) => {
+    const changes = Object.entries(set).map(([column, value]) => `r.${column} = ${value}`)
+    return `UPDATE ${from} STRAIGHT_JOIN ${table} ON ${where} SET ${changes.join(', ')}`
+  },
+  upsert: (_key, set) => {
+    const given = Object.entries(set).map(([column, value]) => [
+      column,
+      value.replace(/\bexcluded\.(\w+)/g, 'VALUES($1)'),
+    ])
+    return `ON DUPLICATE KEY UPDATE ${assignments(Object.fromEntries(given))}`
+  },
+}
