@@ -37,6 +37,6 @@ export function createTables(core: Core): RecordTables {
   }
 }
 
-export function queryOn({ rows }: Borrowed): TableQuery {
+function queryOn({ rows }: Borrowed): TableQuery {
   return (text, values = []) => rows(numbered(text), [...values])
 }

@@ -49,7 +49,7 @@ const columns = [
   'outcome',
 ] as const satisfies readonly (keyof RecordRow)[]
 
-export const COLUMNS = columns.join(', ')
+const COLUMNS = columns.join(', ')
 
 /** Finds the record of an id, which is bound twice. */
 export const BY_ID = 'seq = (SELECT seq FROM onceonly_ids WHERE id = ?) AND id = ?'
@@ -135,7 +135,7 @@ export function blobOf(id: RecordId): Uint8Array {
 }
 
 /** Everything that is read passes here: a lease that was granted before the last boot has ended. */
-export function recordOf(row: RecordRow, id: RecordId, anchor: Anchor): LedgerRecord {
+function recordOf(row: RecordRow, id: RecordId, anchor: Anchor): LedgerRecord {
   const record = fromRow(Object.assign(row, { id }))
   if (record.state !== 'in_progress' || record.fence > anchor.bootFence) return record
   return { ...record, leaseUntil: Math.min(record.leaseUntil, endBeforeBoot(anchor)) }
