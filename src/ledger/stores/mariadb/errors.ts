@@ -9,7 +9,7 @@ interface ServerError {
 
 /** The driver numbers its own errors from here on; those of the server are smaller. */
 const DRIVER_ERRNO = 45_000
-/** A lock was waited for in vain, or waiting would never have ended: the server undid the statement, or all of them. */
+/** A lock did not become free in time, or never would have: the server undid the statement, or all of them. */
 const BUSY: ReadonlySet<number> = new Set([1205, 1213, 1020])
 /** All statements of the transaction were undone, so that the next one would be on its own. */
 const ROLLED_BACK: ReadonlySet<number> = new Set([1213, 1020])
