@@ -1,0 +1,90 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { Session } from 'node:inspector/promises'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import Fastify from 'fastify'
+import { createLedger } from 'onceonly'
+import { createProtect, onceonly } from 'onceonly/fastify'
+import { sqliteStore } from 'onceonly/sqlite'
+
+/**
+ * `npm run lab -- walk`: which files and functions of `src` one POST on SQLite enters, between request and response, for
+ * a first request and for a replay from memory. `--list` names them.
+ */
+const { values } = parseArgs({ options: { list: { type: 'boolean', default: false } } })
+const source = new URL('../src/', import.meta.url).href
+const folder = await mkdtemp(join(tmpdir(), 'onceonly-walk-'))
+
+const store = sqliteStore(join(folder, 'walk.db'))
+const ledger = createLedger({ store, background: false })
+const app = Fastify({ forceCloseConnections: true })
+await app.register(onceonly)
+const protect = createProtect({ ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })
+app.post(
+  '/orders',
+  protect({ name: 'order.place', effect: 'external' }, async (_request, reply) => reply.code(201).send({ id: 'o-1' })),
+)
+await app.listen({ host: '127.0.0.1', port: 0 })
+const { port } = app.server.address() as AddressInfo
+
+async function post(key: string, replayed: boolean): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${port}/orders`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': key },
+    body: JSON.stringify({ item: 'book', cents: 1_200 }),
+  })
+  await response.text()
+  if (response.status !== 201) throw new Error(`The route answered ${response.status}.`)
+  const isReplay = response.headers.get('idempotent-replayed') === 'true'
+  if (isReplay !== replayed) throw new Error(`The request under ${key} is ${isReplay ? 'a' : 'no'} replay.`)
+}
+
+const inspector = new Session()
+inspector.connect()
+await inspector.post('Profiler.enable')
+await inspector.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
+
+/** The functions that were entered since the last call, by file. */
+async function entered(): Promise<Map<string, string[]>> {
+  const { result } = await inspector.post('Profiler.takePreciseCoverage')
+  const files = new Map<string, string[]>()
+  for (const { url, functions } of result) {
+    if (!url.startsWith(source)) continue
+    const file = fileURLToPath(url).slice(fileURLToPath(source).length)
+    for (const { functionName, ranges } of functions) {
+      const range = ranges[0]
+      if (range === undefined || range.count === 0) continue
+      const names = files.get(file) ?? []
+      names.push(`${functionName === '' ? `(at ${range.startOffset})` : functionName} x${range.count}`)
+      files.set(file, names)
+    }
+  }
+  return files
+}
+
+async function walk(title: string, request: () => Promise<void>): Promise<void> {
+  await entered()
+  await request()
+  const files = await entered()
+  const functions = [...files.values()].reduce((sum, names) => sum + names.length, 0)
+  console.log(`${title}: ${files.size} files, ${functions} functions`)
+  if (!values.list) return
+  const inOrder = [...files].sort(([a], [b]) => (a < b ? -1 : 1))
+  for (const [file, names] of inOrder) console.log(`  ${file} (${names.length}): ${names.join(', ')}`)
+}
+
+// Opens the file, prepares the statements, and fills what is filled once.
+for (const key of ['warm-1', 'warm-2']) await post(key, false)
+for (let again = 0; again < 3; again++) await post('warm-1', true)
+await walk('first request', () => post('walk-1', false))
+await post('walk-1', true)
+await walk('replay from memory', () => post('walk-1', true))
+
+inspector.disconnect()
+await app.close()
+await ledger.stop()
+await store.stop()
+await rm(folder, { recursive: true })
