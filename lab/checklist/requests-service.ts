@@ -53,7 +53,7 @@ export const requestsOfServices: readonly Row[] = [
       },
       {
         without: 'a hot key is answered from memory',
-        file: 'src/ledger/execute.ts',
+        file: 'src/ledger/begin.ts',
         find: 'const known = remembered(context, command)',
         replace: 'const known = null',
         noticed: [
@@ -62,7 +62,7 @@ export const requestsOfServices: readonly Row[] = [
       },
       {
         without: 'what is answered from memory is read again after a second',
-        file: 'src/ledger/execute.ts',
+        file: 'src/ledger/begin.ts',
         find: 'return entry.fresh ? {',
         replace: 'return true ? {',
         noticed: [
@@ -71,7 +71,7 @@ export const requestsOfServices: readonly Row[] = [
       },
       {
         without: 'a caller that repeats one key too often is slowed down',
-        file: 'src/ledger/execute.ts',
+        file: 'src/ledger/begin.ts',
         find: 'const tooOften = context.attemptLimit.check(op, command)',
         replace: 'const tooOften = null',
         noticed: [

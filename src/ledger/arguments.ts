@@ -1,7 +1,8 @@
+import type { BeginOptions, CallOptions } from './begin.ts'
 import type { ClaimOptions } from './claim.ts'
 import { OnceError } from './core/errors.ts'
 import { checkOptionNames, kindOf } from './core/option-names.ts'
-import type { CallOptions } from './execute.ts'
+import type { EffectKind } from './definition.ts'
 
 /** The arguments of calls are checked before anything is claimed. */
 
@@ -15,6 +16,12 @@ export function checkCallOptions(method: string, options: CallOptions): void {
   if (signal !== undefined && typeof signal?.throwIfAborted !== 'function')
     wrong(method, 'takes an AbortSignal as `signal`')
   if (!isDuration(decideMs)) wrong(method, 'takes a number of milliseconds from 0 as `decideMs`')
+}
+
+export function checkBeginOptions({ effect }: { readonly effect: EffectKind }, options: BeginOptions): void {
+  const { reserve, ...others } = options
+  checkCallOptions('begin', others)
+  if (reserve === true && effect === 'transaction') wrong('begin', 'reserves no transaction: leave `reserve` out')
 }
 
 export function checkClaimOptions(options: ClaimOptions): void {

@@ -4,10 +4,10 @@ import type { Pointer } from './core/record.ts'
 import type { ClaimDecision, Grant, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
 import type { Command, Declared } from './declared.ts'
-import { attach } from './effect.ts'
+import { attach, startLease } from './effect.ts'
 import type { EffectContext } from './effect-context.ts'
 import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
-import { claimFailed, claimRequest, noteClaim, sendClaim } from './lead.ts'
+import { claimRequest, noteClaim, sendClaim } from './lead.ts'
 import type { HeldLease } from './lease.ts'
 import { checkPointer, packFailure, packValue } from './outcome.ts'
 import { noteRefusal } from './refusal.ts'
@@ -86,10 +86,7 @@ export async function claimCommand(
     const sentAt = runtime.monotonicMs()
     const heldFrom = context.heart.now()
     const request = claimRequest(op, command, claimId, { start: !reserve, wait: sentAt < deadline })
-    const { decision, record, now } = await sendClaim(context, request).catch((error: unknown) => {
-      claimFailed(context, request, error)
-      throw error
-    })
+    const { decision, record, now } = await sendClaim(context, request)
     noteClaim(context, command, decision)
     if (decision.kind === 'first_attempt' || decision.kind === 'reclaimed') {
       const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, heldFrom))
@@ -123,16 +120,10 @@ function noteStanding(context: Context, command: Command, decision: Exclude<Clai
 
 function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
   const { grant } = held
-  const { id, claimId, fence, identity } = grant
+  const { id, claimId, identity } = grant
   const attempt = createEffectContext(held, (pointer) => attach(context, held, pointer))
   const own = {
-    async start() {
-      held.check()
-      const { decision } = await context.requests.apply({ kind: 'start', id, claimId, fence, leaseMs: op.leaseMs })
-      if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
-      // The answer may have come too late: another holder may have the lease already, and nothing must begin.
-      held.check()
-    },
+    start: () => startLease(context, op, held),
     async settle(word: SettleWord, { insist = false }: HowToWrite = {}) {
       const { to: plain, pointer } = settlementOf(context, op, grant, word)
       const to = { ...plain, ...noteOf(held) }

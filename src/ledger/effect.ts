@@ -1,37 +1,34 @@
-import type { Context } from './context.ts'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Around, Context } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
 import type { Grant, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
-import { isVerdict, notDone, provesNotDone, readable } from './core/verdict.ts'
+import { isVerdict, notDone, provesNotDone, readable, released } from './core/verdict.ts'
 import type { Declared } from './declared.ts'
+import type { EffectContext } from './effect-context.ts'
 import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
-import type { Landing } from './flight.ts'
+import type { Flight, Landing } from './flight.ts'
+import type { Ended, Granted } from './granted.ts'
 import type { HeldLease } from './lease.ts'
 import type { Packed } from './outcome.ts'
 import { packFailure, packFinal, packValue } from './outcome.ts'
+import type { Execution } from './present.ts'
+import { present } from './present.ts'
 
 /** The effect of any operation. The public types bind it to the context of its effect kind. */
 export type Effect = (context: never) => unknown
 
-/** The effect of one call. */
-export interface Work {
-  readonly effect: Effect
-  /** Its end comes from outside, once: it cannot run again, and its caller stays until then. */
-  readonly handedOver: boolean
-}
-
-/** The main path: the effect under its lease, then its outcome under the same fence. */
-export async function runEffect(
+/** A granted lease in the hands of its caller: kept alive until it is settled. */
+export function grantLease(
   context: Context,
   op: Declared,
+  flight: Flight,
   grant: Grant,
   sentAt: number,
-  effect: Effect,
-  over: () => void,
-): Promise<Landing> {
+): Granted<EffectContext> | Promise<Landing> {
   // 1. The lease is kept alive while the effect runs.
-  const lease = context.heart.hold(op, grant, sentAt, over)
+  const lease = context.heart.hold(op, grant, sentAt, () => context.flights.leave(flight))
   const given = createEffectContext(lease, (pointer) => attach(context, lease, pointer))
   // 2. A claim that took longer than its lease, or a pause right after it: nothing was begun, and nothing shall be.
   try {
@@ -41,16 +38,69 @@ export async function runEffect(
     return settleThrown(context, op, lease, notDone(over, { retryAfterMs: 0 }))
   }
   // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
-  let value: unknown
-  try {
-    const { around } = context
-    value = await (around === null
-      ? effect(given as never)
-      : around('effect', grant, async () => effect(given as never)))
-  } catch (thrown) {
-    return settleThrown(context, op, lease, readable(thrown))
+  const span = context.around === null ? null : openSpan(context.around, grant)
+  let settled: Promise<Execution<unknown>> | null = null
+  const settle = (ended: Ended) => (settled ??= settleOnce(span === null ? ended : span.close(ended)))
+  // 4. The outcome.
+  async function settleOnce(ended: Ended | Promise<Ended>): Promise<Execution<unknown>> {
+    const how = ended instanceof Promise ? await ended : ended
+    const landing = await ('value' in how
+      ? settleValue(context, op, lease, given, how.value)
+      : settleThrown(context, op, lease, readable(how.thrown)))
+    context.flights.land(flight, landing)
+    return present(context, op, flight.command, landing, true)
   }
-  // 4. The outcome. Recording is outside of the effect's try: its failure must not look like a failed effect.
+  return {
+    kind: 'granted',
+    context: given,
+    start: () => startLease(context, op, lease),
+    inside: span === null ? atOnce : span.inside,
+    settle,
+    abandon: async (reason) => void (await settle({ thrown: released(reason) })),
+  }
+}
+
+/** Turns a reservation into a running attempt. */
+export async function startLease({ requests }: Context, { leaseMs }: Declared, lease: HeldLease): Promise<void> {
+  const { id, claimId, fence, identity } = lease.grant
+  lease.check()
+  const { decision } = await requests.apply({ kind: 'start', id, claimId, fence, leaseMs })
+  if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
+  // The answer may have come too late: another holder may have the lease already, and nothing must begin.
+  lease.check()
+}
+
+const atOnce = <T>(work: () => T): T => work()
+
+/** What is put around the effect: its asynchronous context is found while the effect runs. */
+function openSpan(around: Around, grant: Grant) {
+  const ended = Promise.withResolvers<unknown>()
+  const entered = { inside: atOnce }
+  const over = around('effect', grant, () => {
+    entered.inside = AsyncLocalStorage.snapshot()
+    return ended.promise
+  }).then(
+    (value): Ended => ({ value }),
+    (thrown: unknown): Ended => ({ thrown }),
+  )
+  return {
+    inside: <T>(work: () => T): T => entered.inside(work),
+    close(how: Ended): Promise<Ended> {
+      if ('value' in how) ended.resolve(how.value)
+      else ended.reject(how.thrown)
+      return over
+    },
+  }
+}
+
+async function settleValue(
+  context: Context,
+  op: Declared,
+  lease: HeldLease,
+  given: EffectContext,
+  value: unknown,
+): Promise<Landing> {
+  const { grant } = lease
   const packed = packValue(op, value)
   if (packed.problem !== null) {
     context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })

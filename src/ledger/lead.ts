@@ -4,22 +4,41 @@ import { limits } from './core/limits.ts'
 import type { ClaimDecision, ClaimRequest, Grant } from './core/request.ts'
 import { transition } from './core/transition.ts'
 import type { Command, Declared } from './declared.ts'
-import type { Work } from './effect.ts'
-import { runEffect } from './effect.ts'
+import { grantLease } from './effect.ts'
+import type { EffectContext } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
 import { decideRuns } from './flight.ts'
+import type { Granted } from './granted.ts'
 import type { Change } from './join.ts'
 import { refusal } from './refusal.ts'
 import type { AppliedDecision } from './store/port.ts'
 
-/** Claims under a lease, and waits for a running twin as the operation's policy says. */
+/** Claims under a lease, and waits for a running twin as the operation's policy says. Lands the flight where it is over. */
 export async function leadLeased(
   context: Context,
   op: Declared,
   command: Command,
-  { effect }: Work,
   flight: Flight,
-): Promise<Landing> {
+  reserve: boolean,
+): Promise<Granted<EffectContext> | Landing> {
+  let led: Granted<EffectContext> | Landing
+  try {
+    led = await claimLease(context, op, command, flight, reserve)
+  } catch (error) {
+    context.flights.land(flight, { kind: 'thrown', error })
+    throw error
+  }
+  if (led.kind !== 'granted') context.flights.land(flight, led)
+  return led
+}
+
+async function claimLease(
+  context: Context,
+  op: Declared,
+  command: Command,
+  flight: Flight,
+  reserve: boolean,
+): Promise<Granted<EffectContext> | Landing> {
   const { runtime } = context
   const hot = context.cache.get(command.id) === null ? null : await readAgain(context, op, command)
   if (hot !== null) return hot
@@ -31,23 +50,15 @@ export async function leadLeased(
   for (;;) {
     const sentAt = runtime.monotonicMs()
     const heldFrom = context.heart.now()
-    const request = claimRequest(op, command, claimId, { start: true, wait: waitMs > 0 })
-    let answer: AppliedDecision<ClaimDecision>
-    try {
-      answer = await sendClaim(context, request)
-    } catch (error) {
-      claimFailed(context, request, error)
-      throw error
-    }
-    const { decision, record, now } = answer
+    const request = claimRequest(op, command, claimId, { start: !reserve, wait: waitMs > 0 })
+    const { decision, record, now } = await sendClaim(context, request)
     noteClaim(context, command, decision)
     switch (decision.kind) {
       case 'first_attempt':
-      case 'reclaimed': {
-        if (flight.callers === 0) return givenBack(context, decision.lease)
+      case 'reclaimed':
+        if (flight.abandoned) return givenBack(context, decision.lease)
         decideRuns(flight, true)
-        return await runEffect(context, op, decision.lease, heldFrom, effect, () => context.flights.leave(flight))
-      }
+        return grantLease(context, op, flight, decision.lease, heldFrom)
       case 'in_progress': {
         decideRuns(flight, false)
         const change = waitMs > 0 ? await context.joiners.settled(command.id, deadline) : null
@@ -115,17 +126,18 @@ export function claimRequest(
   return { kind: 'claim', id, identity, claimId, fingerprints, refuseUnverified, leaseMs, start, wait, policy }
 }
 
-export function sendClaim(
-  { requests, around }: Context,
+/** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */
+export async function sendClaim(
+  { requests, around, settler }: Context,
   request: ClaimRequest,
 ): Promise<AppliedDecision<ClaimDecision>> {
-  return around === null ? requests.apply(request) : around('claim', request, () => requests.apply(request))
-}
-
-/** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */
-export function claimFailed({ settler }: Context, request: ClaimRequest, error: unknown): void {
-  const [fingerprint] = request.fingerprints
-  if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })
+  try {
+    return await (around === null ? requests.apply(request) : around('claim', request, () => requests.apply(request)))
+  } catch (error) {
+    const [fingerprint] = request.fingerprints
+    if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })
+    throw error
+  }
 }
 
 /** Counts what was granted. Everything else is counted when its caller is answered: it may claim more than once. */

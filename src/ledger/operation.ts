@@ -1,6 +1,6 @@
-import { checkCallOptions, checkClaimOptions, checkEffect } from './arguments.ts'
-import type { Begun } from './begin.ts'
-import { begin } from './begin.ts'
+import { checkBeginOptions, checkCallOptions, checkClaimOptions, checkEffect } from './arguments.ts'
+import type { Asked, BeginOptions, CallOptions } from './begin.ts'
+import { begin, execute } from './begin.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
 import { claimCommand } from './claim.ts'
 import type { Context } from './context.ts'
@@ -10,8 +10,7 @@ import type { Declared } from './declared.ts'
 import { commandOf } from './declared.ts'
 import type { Effect } from './effect.ts'
 import type { EffectContext, TransactionContext } from './effect-context.ts'
-import type { Asked, CallOptions } from './execute.ts'
-import { execute } from './execute.ts'
+import type { Begun } from './granted.ts'
 import type { Execution } from './present.ts'
 import type { PartsWithout, ScopeParts } from './scope.ts'
 import { narrowed, partsIn } from './scope.ts'
@@ -32,7 +31,7 @@ export interface Operation<I, C, Parts = IdentityParts> {
    * In two phases, for effects that are no function call: an answer, or a granted claim. Run the effect, then settle.
    * The signal counts until the grant.
    */
-  begin(parts: Parts, input: I, options?: CallOptions): Promise<Begun<C>>
+  begin(parts: Parts, input: I, options?: BeginOptions): Promise<Begun<C>>
 }
 
 /** An operation whose effect commits together with its record. */
@@ -60,7 +59,7 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
   async function call(method: string, asked: Asked, effect: Effect, options: CallOptions = {}) {
     checkEffect(method, effect)
     checkCallOptions(method, options)
-    return execute(context, op, asked, options, { effect, handedOver: false }) as Promise<Execution<never>>
+    return execute(context, op, asked, options, effect) as Promise<Execution<never>>
   }
   const operation = {
     name: op.name,
@@ -68,7 +67,7 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
     run: async (parts, input, effect, options) => valueOf(await call('run', asked(parts, input), effect, options)),
     execute: async (parts, input, effect, options) => call('execute', asked(parts, input), effect, options),
     async begin(parts, input, options = {}) {
-      checkCallOptions('begin', options)
+      checkBeginOptions(op, options)
       return begin(context, op, asked(parts, input), options) as Promise<Begun<never>>
     },
   } satisfies TransactionalOperation<I, never, object>

@@ -42,7 +42,7 @@ async function presentGuarded(
   landing: Landing,
   leader: boolean,
 ): Promise<Execution<unknown>> {
-  const refused = landing.kind === 'refused' || landing.kind === 'released'
+  const refused = landing.kind === 'refused' || landing.kind === 'released' || landing.kind === 'thrown'
   if (!refused && !(await admitted(context, op, command, pointerOf(landing)))) return forbidden(context, command)
   return answerOf(context, op, command, landing, leader)
 }
@@ -55,6 +55,8 @@ function pointerOf(landing: Landing): Pointer | null {
 function answerOf(context: Context, op: Declared, command: Command, landing: Landing, leader: boolean): Answer {
   const { identity } = command
   switch (landing.kind) {
+    case 'thrown':
+      throw landing.error
     case 'refused':
     case 'released':
       return { kind: 'refused', error: landing.error }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { sleep } from '../runtime/runtime.ts'
 import type { Context, OpenTransaction } from './context.ts'
 import { inTransaction, unwatched } from './context.ts'
@@ -9,13 +10,15 @@ import { backoffMs } from './core/retry.ts'
 import { isVerdict, readable, released } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
-import type { Effect, Work } from './effect.ts'
-import type { Ground, TransactionContext } from './effect-context.ts'
+import type { Effect } from './effect.ts'
+import type { EffectContext, Ground, TransactionContext } from './effect-context.ts'
 import { createEffectContext, leaseLost, leaseOver, noteOf } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
 import { decideRuns } from './flight.ts'
+import type { Ended, Granted } from './granted.ts'
 import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
 import { packFinal, packValue } from './outcome.ts'
+import { present } from './present.ts'
 import { refusal } from './refusal.ts'
 import type { OutboxMessage } from './store/outbox.ts'
 import type { Session, TransactionalStore } from './store/port.ts'
@@ -24,8 +27,63 @@ import { claimUnique } from './unique.ts'
 const RETRY = { baseMs: 10, capMs: 500 }
 const TWIN_RETRY_MS = 500
 
+/** A transaction of its own. Lands the flight where it is over; without an effect it is handed over to the caller. */
+export function leadTransaction(
+  context: Context,
+  op: Declared,
+  command: Command,
+  effect: Effect | null,
+  flight: Flight,
+): Promise<Granted<EffectContext> | Landing> {
+  const lead = async (work: Effect) => {
+    try {
+      const landing = await ownTransaction(context, op, command, { effect: work, handedOver: effect === null }, flight)
+      context.flights.land(flight, landing)
+      return landing
+    } catch (error) {
+      context.flights.land(flight, { kind: 'thrown', error })
+      throw error
+    }
+  }
+  return effect === null ? handOver(context, op, command, lead) : lead(effect)
+}
+
+/** The effect of one call. */
+interface Work {
+  readonly effect: Effect
+  /** Its end comes from outside, once: it cannot run again. */
+  readonly handedOver: boolean
+}
+
+/** A transaction is open as long as a function runs in it: this one waits until the caller settles. */
+function handOver(
+  context: Context,
+  op: Declared,
+  command: Command,
+  lead: (effect: Effect) => Promise<Landing>,
+): Promise<Granted<EffectContext> | Landing> {
+  return new Promise((resolve, reject) => {
+    const landing = lead((given: EffectContext) => {
+      const ended = Promise.withResolvers<unknown>()
+      const settle = async (how: Ended) => {
+        if ('value' in how) ended.resolve(how.value)
+        else ended.reject(how.thrown)
+        return present(context, op, command, await landing, true)
+      }
+      const abandon = (reason: unknown) => settle({ thrown: released(reason) }).then(ignore, ignore)
+      // The transaction and the span are found through the asynchronous context.
+      const inside = AsyncLocalStorage.snapshot()
+      resolve({ kind: 'granted', context: given, start: async () => {}, inside, settle, abandon })
+      return ended.promise
+    })
+    landing.then(resolve, reject)
+  })
+}
+
+function ignore(): void {}
+
 /** Runs the effect in a transaction of its own, again when the database rolled it back for reasons of its own. */
-export async function leadTransaction(
+async function ownTransaction(
   context: Context,
   op: Declared,
   command: Command,
@@ -50,8 +108,8 @@ export async function leadTransaction(
   const begins = () => {
     // An earlier try was rolled back, and an effect that was handed over cannot run again.
     if (handedOver && turn.effectBegan) throw rolledBack(null)
-    // Every caller hung up while it waited for its turn: roll back, nothing has begun.
-    if (flight.callers === 0) throw released(new Error('The caller gave up before the effect began.'))
+    // The caller hung up while it waited for its turn: roll back, nothing has begun.
+    if (flight.abandoned) throw released(new Error('The caller gave up before the effect began.'))
     decideRuns(flight, true)
   }
   for (let tries = 1; ; tries++) {
@@ -280,4 +338,14 @@ export async function joinTransaction(
   } catch (error) {
     throw isVerdict(error) ? error.error : error
   }
+}
+
+/** The same for an effect in the caller's hands. */
+export function beginNested(
+  context: Context,
+  op: Declared,
+  command: Command,
+  outer: OpenTransaction,
+): Promise<Granted<EffectContext> | Landing> {
+  return handOver(context, op, command, (effect) => joinTransaction(context, op, command, effect, outer))
 }

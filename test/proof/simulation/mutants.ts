@@ -185,8 +185,8 @@ const ledger: Mutant[] = [
   {
     name: 'a lease counts from the answer to its claim',
     file: 'src/ledger/lead.ts',
-    find: 'runEffect(context, op, decision.lease, heldFrom, effect',
-    replace: 'runEffect(context, op, decision.lease, context.heart.now(), effect',
+    find: 'grantLease(context, op, flight, decision.lease, heldFrom)',
+    replace: 'grantLease(context, op, flight, decision.lease, context.heart.now())',
     focus: { kinds: ['repeatable', 'rerun'], leaseMs: 5 * SECOND, partitions: 4, weather: { stuck: 0.3 } },
   },
   {
@@ -203,11 +203,11 @@ const ledger: Mutant[] = [
   },
   {
     name: 'twins of one process run the failed attempt again',
-    file: 'src/ledger/execute.ts',
-    find: "if (!leader && landing.kind === 'released') continue",
+    file: 'src/ledger/begin.ts',
+    find: "if (landing.kind === 'released') continue",
     // But not where it is still running, which would be asked for ever.
     replace:
-      "if (!leader && (landing.kind === 'released' || (landing.kind === 'refused' && landing.error.code !== 'in_progress'))) continue",
+      "if (landing.kind === 'released' || (landing.kind === 'refused' && landing.error.code !== 'in_progress')) continue",
   },
   {
     name: 'a failure to record looks like a failed effect',

@@ -1,0 +1,29 @@
+import type { Execution } from './present.ts'
+
+/** Phase one of a command: either its effect may begin, or there is an answer without it. */
+export type Begun<C> = Granted<C> | Answered
+
+export interface Answered {
+  readonly kind: 'answered'
+  readonly execution: Execution<unknown>
+}
+
+/** How an effect ended: with a value, or with what it threw. */
+export type Ended = { readonly value: unknown } | { readonly thrown: unknown }
+
+/** Phase two: the caller runs the effect, and settles. The lease is renewed, or the transaction held, until then. */
+export interface Granted<C> {
+  readonly kind: 'granted'
+  readonly context: C
+  /** Turns a reservation into a running attempt: durable before the effect begins. Harmless on one that runs. */
+  start(): Promise<void>
+  /** Runs the work where operations on the same store join the transaction of this command. */
+  inside<T>(work: () => T): T
+  /**
+   * Records how the effect ended, once; what is said later changes nothing. What was thrown means what it means for `run`.
+   * Rejects where a transaction did not commit: a handed-over effect is never run again.
+   */
+  settle(ended: Ended): Promise<Execution<unknown>>
+  /** Gives the claim back, because the effect never began. */
+  abandon(reason: unknown): Promise<void>
+}
