@@ -28,8 +28,8 @@ export const accessToRequests: readonly Row[] = [
       {
         without: 'the outcome of an item is recorded',
         file: 'src/http/protocol/bulk.ts',
-        find: 'await quietly(() => lease.settle(succeeded(value), INSIST), words)',
-        replace: '',
+        find: 'const execution = await granted.settle({ value })',
+        replace: "const execution = { kind: 'executed' } as Execution<T>",
         noticed: [
           { file: bulk, name: 'a partial retry, in another order and with more items, runs only what is not done' },
         ],

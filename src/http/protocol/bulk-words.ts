@@ -1,11 +1,9 @@
-import type { Claimed, Lease } from '../../ledger/claim.ts'
-import { decodeValue } from '../../ledger/core/codec.ts'
 import type { OnceError } from '../../ledger/core/errors.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { Failure } from '../../ledger/core/verdict.ts'
 import { failureOf } from '../../ledger/core/verdict.ts'
-import { unpackFailure } from '../../ledger/outcome.ts'
+import type { Execution } from '../../ledger/present.ts'
 
 /** What the caller of a batch gets for one item, beside its key. */
 export type ItemWords =
@@ -22,8 +20,6 @@ export type ItemWords =
 export interface Words<T> {
   show(value: T): ItemWords | Promise<ItemWords>
   onError(error: unknown): void
-  /** Whether an error that is no verdict leaves an item that may be tried again. */
-  mayRepeat(error: unknown): boolean
 }
 
 /** What was done is done, but cannot be put into words now. "Failed" would send its caller off to try another key. */
@@ -43,42 +39,13 @@ export function plainWords(value: unknown): ItemWords {
   return { resourceId: '', ...given, status: 'SUCCEEDED' }
 }
 
-type Standing = Exclude<Claimed, { readonly lease: Lease }>
-
-/** The answer for an item that was not granted: its existing record. */
-export async function standing<T>(claimed: Standing, words: Words<T>): Promise<ItemWords> {
-  switch (claimed.kind) {
-    case 'replay_success':
-      if (claimed.outcome.kept === 'not_stored') return failure({ name: 'Error', message: '', code: 'NOT_STORED' })
-      return recorded(claimed.outcome.data, words)
-    case 'replay_failure':
-      return failure(unpackFailure(claimed.outcome.data).failure)
-    case 'in_progress':
-      return { status: 'IN_PROGRESS', retryAfterMs: claimed.retryAfterMs }
-    case 'outcome_unknown':
-      return { status: 'UNKNOWN' }
-    case 'retry_later':
-      return { ...failure({ name: '', message: '', code: 'RETRY_LATER' }, true), retryAfterMs: claimed.retryAfterMs }
-    case 'key_reused':
-      return failure({ name: '', message: 'The item key was used for another item.', code: 'IDEMPOTENCY_KEY_REUSED' })
-    case 'key_expired':
-      return failure({ name: '', message: 'The item key is past its lifetime.', code: 'KEY_EXPIRED' })
-    case 'identity_collision':
-      return failure({ name: '', message: 'Choose another item key.', code: 'IDENTITY_COLLISION' })
-  }
+/** The answer for an item whose effect was not run now, or has committed. */
+export function answered<T>(execution: Execution<T>, words: Words<T>): ItemWords | Promise<ItemWords> {
+  if (execution.kind === 'failed') return failure(execution.failure)
+  return execution.kind === 'refused' ? refused(execution.error) : shown(words, execution.value)
 }
 
-function recorded<T>(data: string | null, words: Words<T>): ItemWords | Promise<ItemWords> {
-  let value: unknown
-  try {
-    value = data === null ? undefined : decodeValue(data)
-  } catch (error) {
-    return undecided(error, words)
-  }
-  return shown(words, value as T)
-}
-
-/** The store could not be asked, or took the claim away: nothing was begun for this item. */
+/** The store did not answer, or took the claim away: nothing was begun for this item. */
 export function undecided<T>(error: unknown, words: Words<T>): ItemWords {
   if (isOnceError(error)) return refused(error)
   words.onError(error)
@@ -95,6 +62,14 @@ export function refused(error: OnceError): ItemWords {
       return { status: 'IN_PROGRESS', ...(error.retryAfterMs === null ? {} : { retryAfterMs: error.retryAfterMs }) }
     case 'outcome_unknown':
       return { status: 'UNKNOWN' }
+    case 'outcome_not_stored':
+      return failure({ name: '', message: '', code: 'NOT_STORED' })
+    case 'retry_later':
+      return { ...failure({ name: '', message: '', code: 'RETRY_LATER' }, true), retryAfterMs: error.retryAfterMs }
+    case 'key_expired':
+      return failure({ name: '', message: 'The item key is past its lifetime.', code: 'KEY_EXPIRED' })
+    case 'identity_collision':
+      return failure({ name: '', message: 'Choose another item key.', code: 'IDENTITY_COLLISION' })
     case 'not_done': {
       const given = failureOf(error.cause)
       return failure(given, (error.cause as { retryable?: unknown } | null)?.retryable === true)

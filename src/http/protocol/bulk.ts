@@ -1,16 +1,15 @@
 import { checkLedger } from '../../ledger/arguments.ts'
-import type { Lease } from '../../ledger/claim.ts'
-import { failed, succeeded } from '../../ledger/claim.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
-import { failureOf, isVerdict, provesNotDone } from '../../ledger/core/verdict.ts'
+import { failureOf, isVerdict } from '../../ledger/core/verdict.ts'
 import type { EffectKind, LeasedDefinition, TransactionDefinition } from '../../ledger/definition.ts'
 import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
+import type { Granted } from '../../ledger/granted.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { LeasedOperation, TransactionalOperation } from '../../ledger/operation.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { BulkItem } from './batch.ts'
 import type { ItemWords, Words } from './bulk-words.ts'
-import { FAULT, failure, plainWords, refused, shown, standing, undecided } from './bulk-words.ts'
+import { answered, FAULT, failure, plainWords, refused, shown, undecided } from './bulk-words.ts'
 import type { RouteNotes } from './route.ts'
 
 /** What is answered for one item. Every item has an outcome of its own, whatever became of its neighbours. */
@@ -78,10 +77,10 @@ export function createBulk<I, T>(
 ): Bulk<I, T, never> {
   checkLedger('createBulk', ledger)
   const { lanes = 1, show, onError = (error) => console.error(error), about: _, ...declared } = definition
-  const classify = declared.effect === 'transaction' ? undefined : declared.classify
-  const mayRepeat = (error: unknown) => declared.effect === 'repeatable' || provesNotDone(classify, error)
-  const words = { show: show ?? plainWords, onError, mayRepeat }
-  const operation = ledger.operation(declared as never) as unknown
+  const words = { show: show ?? plainWords, onError }
+  // A leased item that runs in another request is answered at once, so that it delays no other.
+  const waits = declared.effect === 'transaction' ? {} : { whileRunning: 'conflict' }
+  const operation = ledger.operation({ ...declared, ...waits } as never) as unknown
   const bulk =
     declared.effect === 'transaction'
       ? transactional(operation as TransactionalOperation<I, never>, words)
@@ -132,8 +131,7 @@ function transactional<I, T>(operation: TransactionalOperation<I, never>, words:
         words.onError(error)
         return failure(meant ? failureOf(error) : FAULT, true)
       }
-      if (execution.kind === 'failed') return failure(execution.failure)
-      return execution.kind === 'refused' ? refused(execution.error) : shown(words, execution.value)
+      return answered(execution, words)
     })
 }
 
@@ -143,71 +141,58 @@ function leased<I, T>(operation: LeasedOperation<I>, words: Words<T>): Run<I, T>
     const claims = await Promise.all(
       items.map((item) =>
         operation
-          .claim(partsOf(batch, item), item.input, { reserve: true })
+          .begin(partsOf(batch, item), item.input, { reserve: true })
           .catch((error: unknown) => ({ kind: 'error', error }) as const),
       ),
     )
     // 2. Each is started just before its effect: a crash in between leaves those that wait untouched, and free.
     return inLanes(items, lanes, async (item, at) => {
-      const claimed = claims[at]
-      if (claimed === undefined || claimed.kind === 'error') return undecided(claimed?.error, words)
-      if (!('lease' in claimed)) return standing(claimed, words)
-      const { lease } = claimed
-      return started(lease, () => effect(item, lease), words)
+      const begun = claims[at]
+      if (begun === undefined || begun.kind === 'error') return undecided(begun?.error, words)
+      if (begun.kind === 'answered') return answered(begun.execution as Execution<T>, words)
+      return carriedOut(begun, () => effect(item, begun.context), words)
     })
   }
 }
 
-async function started<T>(lease: Lease, effect: () => Promise<T>, words: Words<T>): Promise<ItemWords> {
+async function carriedOut<T>(
+  granted: Granted<EffectContext>,
+  effect: () => Promise<T>,
+  words: Words<T>,
+): Promise<ItemWords> {
   try {
-    await lease.start()
+    await granted.start()
   } catch (error) {
     // Nothing has begun; what cannot be given back lapses by itself.
-    await lease.release(INSIST)
+    await granted.abandon(error)
     return undecided(error, words)
   }
   let value: T
   try {
     value = await effect()
   } catch (thrown) {
-    return settledAs(lease, thrown, words)
+    return settledAs(await granted.settle({ thrown }), thrown, words)
   }
-  await quietly(() => lease.settle(succeeded(value), INSIST), words)
+  const execution = await granted.settle({ value })
+  // The effect is over, and its caller gets the result, also when the lease was lost before it could be recorded.
+  if (execution.kind === 'refused') words.onError(execution.error)
   return shown(words, value)
 }
 
-/** What was thrown, by the table of effects. */
-async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Promise<ItemWords> {
+/** What was thrown, as the ledger has judged it. */
+function settledAs<T>(execution: Execution<unknown>, thrown: unknown, words: Words<T>): ItemWords {
   const error = isVerdict(thrown) ? thrown.error : thrown
   const named = failureOf(error)
-  if (isVerdict(thrown) && thrown.verdict === 'final') {
-    await quietly(() => lease.settle(failed(error), INSIST), words)
-    return failure(named)
-  }
-  if (isVerdict(thrown) && thrown.verdict === 'released') {
-    await lease.release(INSIST)
+  const refusal = execution.kind === 'refused' ? execution.error : null
+  if (refusal?.code === 'lease_lost') words.onError(refusal)
+  if (isVerdict(thrown) && thrown.verdict === 'final') return failure(named)
+  if (isVerdict(thrown) && thrown.verdict === 'released')
     return failure(named, (error as { retryable?: unknown } | null)?.retryable === true)
-  }
   words.onError(error)
-  if (!isVerdict(thrown) && !words.mayRepeat(thrown)) {
-    await quietly(() => lease.settle({ kind: 'unknown', error }, INSIST), words)
-    return { status: 'UNKNOWN' }
-  }
-  const later = isVerdict(thrown) && thrown.retryAfterMs !== null ? { retryAfterMs: thrown.retryAfterMs } : {}
-  await quietly(() => lease.settle({ kind: 'not_done', error, ...later }, INSIST), words)
-  return { ...failure(isVerdict(thrown) ? named : FAULT, true), ...later }
-}
-
-/** The process that ran an item does not try again later to record it. */
-const INSIST = { insist: true }
-
-/** The effect is over, and its caller gets the result, also when the lease was lost before it could be recorded. */
-async function quietly<T>(write: () => Promise<void>, words: Words<T>): Promise<void> {
-  try {
-    await write()
-  } catch (error) {
-    words.onError(error)
-  }
+  if (refusal?.code !== 'not_done') return { status: 'UNKNOWN' }
+  if (!isVerdict(thrown)) return failure(FAULT, true)
+  const { retryAfterMs } = thrown
+  return { ...failure(named, true), ...(retryAfterMs === null ? {} : { retryAfterMs }) }
 }
 
 async function inLanes<I, R>(
