@@ -10,18 +10,24 @@ export function checkEffect(method: string, effect: unknown): void {
   if (typeof effect !== 'function') wrong(method, `needs an effect: a function, not ${kindOf(effect)}`)
 }
 
-export function checkCallOptions(method: string, options: CallOptions): void {
-  checkOptionNames(`\`${method}\``, options, ['signal', 'as', 'decideMs'] satisfies (keyof CallOptions)[])
+const callOptions = ['signal', 'as', 'decideMs'] satisfies (keyof CallOptions)[]
+const beginOptions = [...callOptions, 'reserve', 'fingerprints'] satisfies (keyof BeginOptions)[]
+
+export function checkCallOptions(method: string, options: CallOptions, known: readonly string[] = callOptions): void {
+  // Looked at one by one, because almost every call is right and the search for the nearest name takes its time.
+  if (typeof options !== 'object' || options === null) checkOptionNames(`\`${method}\``, options, known)
+  for (const name in options) if (!known.includes(name)) checkOptionNames(`\`${method}\``, options, known)
   const { signal, decideMs } = options
   if (signal !== undefined && typeof signal?.throwIfAborted !== 'function')
     wrong(method, 'takes an AbortSignal as `signal`')
-  if (!isDuration(decideMs)) wrong(method, 'takes a number of milliseconds from 0 as `decideMs`')
+  if (decideMs !== undefined && !isDuration(decideMs))
+    wrong(method, 'takes a number of milliseconds from 0 as `decideMs`')
 }
 
 export function checkBeginOptions({ effect }: { readonly effect: EffectKind }, options: BeginOptions): void {
-  const { reserve, ...others } = options
-  checkCallOptions('begin', others)
-  if (reserve === true && effect === 'transaction') wrong('begin', 'reserves no transaction: leave `reserve` out')
+  checkCallOptions('begin', options, beginOptions)
+  if (options.reserve === true && effect === 'transaction')
+    wrong('begin', 'reserves no transaction: leave `reserve` out')
 }
 
 export function checkClaimOptions(options: ClaimOptions): void {

@@ -1,5 +1,5 @@
 import type { Context } from './context.ts'
-import { openTransaction, refuseInsideTransaction, refuseWhenStopped } from './context.ts'
+import { nestedClaim, openTransaction, stopped } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import { compareFingerprints } from './core/fingerprint.ts'
 import type { IdentityParts } from './core/identity.ts'
@@ -32,12 +32,18 @@ export interface CallOptions {
 export interface BeginOptions extends CallOptions {
   /** Claim ahead of execution: the effect may begin only after `start`. Twins do not join it, nor does `stop` wait for it. */
   readonly reserve?: boolean
+  /**
+   * What makes it the same command, computed already: the current form first, then those of older shapes. The input is not
+   * fingerprinted then.
+   */
+  readonly fingerprints?: readonly [string, ...string[]]
 }
 
-/** The identity and the input of a call, as they were given. */
+/** One call of an operation, as it was given. */
 export interface Asked {
   readonly parts: IdentityParts
   readonly input: unknown
+  readonly options: BeginOptions
 }
 
 /** Both phases at once: begin, call the effect, settle. */
@@ -45,13 +51,13 @@ export async function execute(
   context: Context,
   op: Declared,
   asked: Asked,
-  options: CallOptions,
   effect: Effect,
 ): Promise<Execution<unknown>> {
-  const begun = await begin(context, op, asked, options, effect)
+  const begun = await begin(context, op, asked, effect)
   if (begun.kind === 'answered') return begun.execution
   const ending = carryOut(begun, effect)
-  return options.signal === undefined ? ending : leavable(ending, options.signal)
+  const { signal } = asked.options
+  return signal === undefined ? ending : leavable(ending, signal)
 }
 
 async function carryOut({ context, inside, settle }: Granted<EffectContext>, effect: Effect) {
@@ -72,24 +78,25 @@ async function carryOut({ context, inside, settle }: Granted<EffectContext>, eff
 export async function begin(
   context: Context,
   op: Declared,
-  { parts, input }: Asked,
-  options: BeginOptions,
+  { parts, input, options }: Asked,
   effect: Effect | null = null,
 ): Promise<Begun<EffectContext>> {
   const transactional = op.effect === 'transaction'
-  if (!transactional) refuseInsideTransaction(op.name)
-  const command = commandOf(op, parts, input, options.as)
-  const outer = transactional ? openTransaction() : null
+  const outer = openTransaction()
+  if (outer !== null && !transactional) throw nestedClaim(op.name)
+  const command = commandOf(op, parts, input, options)
   if (outer !== null && outer.store === context.store) {
-    if (effect === null) return answeredBy(context, op, command, await beginNested(context, op, command, outer), true)
-    return answeredBy(context, op, command, await joinTransaction(context, op, command, effect, outer), true)
+    const joined =
+      effect === null ? beginNested(context, op, command, outer) : joinTransaction(context, op, command, effect, outer)
+    return answeredBy(context, op, command, await joined, true)
   }
-  refuseWhenStopped(context)
-  options.signal?.throwIfAborted()
-  const tooOften = context.attemptLimit.check(op, command)
+  if (context.life.stopped) throw stopped()
+  const { reserve = false, signal, decideMs } = options
+  signal?.throwIfAborted()
+  const tooOften = op.definition.perKeyLimit === undefined ? null : context.attemptLimit.check(op, command)
   if (tooOften !== null) return refused(tooOften)
-  const patience = patienceOf(context, options)
-  const { reserve = false } = options
+  const wait =
+    decideMs === undefined ? signal : { signal, decideMs, decideBy: context.runtime.monotonicMs() + decideMs }
   for (;;) {
     const known = remembered(context, command)
     if (known !== null) return answeredBy(context, op, command, known, false)
@@ -99,31 +106,36 @@ export async function begin(
       return answeredBy(context, op, command, reused(context, command, running), false)
     if (other && context.flights.get(command.id) !== running) continue
     if (running !== undefined && !other) {
-      const landing = await landingOfTwin(context, op, running, patience)
+      const landing = await landingOfTwin(context, op, running, wait)
       if (landing.kind === 'released') continue
       return answeredBy(context, op, command, landing, false)
     }
-    if (options.decideMs === 0) return refused(notAsked())
+    if (decideMs === 0) return refused(notAsked())
     // Another payload does not wait behind a twin that itself waits: the store knows whether the key is taken.
     const flight = reserve ? newFlight(command) : context.flights.start(command, other)
     const lead = transactional
       ? leadTransaction(context, op, command, effect, flight)
       : leadLeased(context, op, command, flight, reserve)
-    return answeredBy(context, op, command, await patience(flight, lead, abandon), true)
+    const led =
+      wait === undefined ? lead : patiently(context, flight, lead, wait, (reason) => abandon(flight, lead, reason))
+    return answeredBy(context, op, command, await led, true)
   }
 }
 
-const refused = (error: OnceError): Answered => ({ kind: 'answered', execution: { kind: 'refused', error } })
+const answered = (execution: Execution<unknown>): Answered => ({ kind: 'answered', execution })
 
-async function answeredBy(
+const refused = (error: OnceError): Answered => answered({ kind: 'refused', error })
+
+function answeredBy(
   context: Context,
   op: Declared,
   command: Command,
   led: Granted<EffectContext> | Landing,
   leader: boolean,
-): Promise<Begun<EffectContext>> {
+): Begun<EffectContext> | Promise<Answered> {
   if (led.kind === 'granted') return led
-  return { kind: 'answered', execution: await present(context, op, command, led, leader) }
+  const execution = present(context, op, command, led, leader)
+  return execution instanceof Promise ? execution.then(answered) : answered(execution)
 }
 
 /** The caller that leads a flight has left it. */
@@ -159,7 +171,7 @@ function reused(context: Context, command: Command, flight: Flight): Landing {
 
 const JOINED_RETRY_MS = 500
 
-async function landingOfTwin(context: Context, op: Declared, flight: Flight, patience: Patience): Promise<Landing> {
+async function landingOfTwin(context: Context, op: Declared, flight: Flight, wait: Wait | undefined): Promise<Landing> {
   const { command } = flight
   const stillRunning = () => {
     const running = { kind: 'in_progress', attempt: 1, retryAfterMs: JOINED_RETRY_MS, verified: true } as const
@@ -168,9 +180,8 @@ async function landingOfTwin(context: Context, op: Declared, flight: Flight, pat
   const landed = () => flight.landing
   if (typeof op.whileRunning === 'string') {
     const runs = seen(flight, () => flight.runs)
-    return (await patience(flight, runs)) && flight.landing === null
-      ? stillRunning()
-      : patience(flight, seen(flight, landed))
+    if ((await patiently(context, flight, runs, wait)) && flight.landing === null) return stillRunning()
+    return patiently(context, flight, seen(flight, landed), wait)
   }
   const { runtime, joiners, events } = context
   const { waitMs } = op.whileRunning
@@ -182,7 +193,7 @@ async function landingOfTwin(context: Context, op: Declared, flight: Flight, pat
     const decideAnew: Landing = { kind: 'released', error: leaseOver(op.name) }
     const outcome = seen(flight, () => flight.landing ?? (context.flights.isJoined(flight) ? null : decideAnew))
     try {
-      const landing = await patience(flight, Promise.race([outcome, late.promise]))
+      const landing = await patiently(context, flight, Promise.race([outcome, late.promise]), wait)
       if (landing === null) return stillRunning()
       const waitedMs = runtime.monotonicMs() - startedAt
       const shared = landing.kind === 'executed' || landing.kind === 'failed'
@@ -194,38 +205,30 @@ async function landingOfTwin(context: Context, op: Declared, flight: Flight, pat
   })
 }
 
-/**
- * One caller's wait for something of a flight. The caller may leave, and the flight continues: when its signal fires, or
- * when the store has not decided in time.
- */
-type Patience = <T>(
+/** When a caller leaves what it waits for: with its signal, or when the store has not decided in time. */
+type Wait =
+  | AbortSignal
+  | { readonly signal: AbortSignal | undefined; readonly decideMs: number; readonly decideBy: number }
+
+/** One caller's wait for something of a flight, which continues without that caller. */
+function patiently<T>(
+  { runtime }: Context,
   flight: Flight,
   work: Promise<T>,
-  left?: (flight: Flight, work: Promise<T>, reason: unknown) => void,
-) => Promise<T>
-
-const endless: Patience = (_flight, work) => work
-
-function patienceOf({ runtime }: Context, { signal, decideMs }: CallOptions): Patience {
-  if (decideMs === undefined) {
-    if (signal === undefined) return endless
-    return (flight, work, left) => leavable(work, signal, left && ((reason) => left(flight, work, reason)))
+  wait: Wait | undefined,
+  left?: (reason: unknown) => void,
+): Promise<T> {
+  if (wait === undefined) return work
+  if (!('decideBy' in wait)) return leavable(work, wait, left)
+  const { signal, decideMs, decideBy } = wait
+  const late = new AbortController()
+  const giveUp = () => {
+    if (flight.runs !== null) return
+    late.abort(new OnceError('store_unavailable', `No decision within ${decideMs} ms.`, { applied: 'maybe' }))
   }
-  const decideBy = runtime.monotonicMs() + decideMs
-  return async (flight, work, left) => {
-    const late = new AbortController()
-    const giveUp = () => {
-      if (flight.runs !== null) return
-      late.abort(new OnceError('store_unavailable', `No decision within ${decideMs} ms.`, { applied: 'maybe' }))
-    }
-    const timer = runtime.setTimer(Math.max(0, decideBy - runtime.monotonicMs()), giveUp, false)
-    const either = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal])
-    try {
-      return await leavable(work, either, left && ((reason) => left(flight, work, reason)))
-    } finally {
-      timer.cancel()
-    }
-  }
+  const timer = runtime.setTimer(Math.max(0, decideBy - runtime.monotonicMs()), giveUp, false)
+  const either = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal])
+  return leavable(work, either, left).finally(() => timer.cancel())
 }
 
 /** Rejects as soon as the signal fires. What is waited for continues. */
@@ -236,16 +239,15 @@ function leavable<T>(work: Promise<T>, signal: AbortSignal, left?: (reason: unkn
       left?.(signal.reason)
       reject(signal.reason)
     }
-    const over = () => signal.removeEventListener('abort', leave)
     if (signal.aborted) leave()
     else signal.addEventListener('abort', leave, { once: true })
     work.then(
       (value) => {
-        over()
+        signal.removeEventListener('abort', leave)
         resolve(value)
       },
       (error: unknown) => {
-        over()
+        signal.removeEventListener('abort', leave)
         reject(error)
       },
     )

@@ -1,5 +1,5 @@
 import type { Context } from './context.ts'
-import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
+import { refuseInsideTransaction, stopped } from './context.ts'
 import type { Pointer } from './core/record.ts'
 import type { ClaimDecision, Grant, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
@@ -76,7 +76,7 @@ export async function claimCommand(
   command: Command,
   options: ClaimOptions,
 ): Promise<Claimed> {
-  refuseWhenStopped(context)
+  if (context.life.stopped) throw stopped()
   refuseInsideTransaction(op.name)
   const { runtime, joiners } = context
   const { waitMs = 0, reserve = false, claimsAgain = false } = options

@@ -72,14 +72,15 @@ export function inTransaction<T>(transaction: OpenTransaction, work: () => Promi
 }
 
 /** A lease taken inside an open transaction would wait for the writer that this very transaction holds. */
-export function refuseInsideTransaction(operation: string): void {
-  if (openTransaction() === null) return
-  throw new OnceError(
-    'nested_claim',
-    `${operation} cannot claim a lease inside an open transaction: they commit apart.`,
-  )
+export function nestedClaim(operation: string): OnceError {
+  const text = `${operation} cannot claim a lease inside an open transaction: they commit apart.`
+  return new OnceError('nested_claim', text)
 }
 
-export function refuseWhenStopped(context: Context): void {
-  if (context.life.stopped) throw new OnceError('stopped', 'The ledger was stopped.')
+export function refuseInsideTransaction(operation: string): void {
+  if (openTransaction() !== null) throw nestedClaim(operation)
+}
+
+export function stopped(): OnceError {
+  return new OnceError('stopped', 'The ledger was stopped.')
 }

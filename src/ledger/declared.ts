@@ -159,7 +159,12 @@ function checkShapes(definition: AnyDefinition): void {
 }
 
 /** Checks the identity and computes the fingerprints before anything is touched. */
-export function commandOf(op: Declared, parts: IdentityParts, input: unknown, as: unknown): Command {
+export function commandOf(
+  op: Declared,
+  parts: IdentityParts,
+  input: unknown,
+  { as, fingerprints }: { readonly as?: unknown; readonly fingerprints?: Command['fingerprints'] },
+): Command {
   const { tenant, caller, key, batch, operation = op.name } = (parts ?? {}) as IdentityParts
   const identity = batch === undefined ? { tenant, caller, operation, key } : { tenant, caller, operation, key, batch }
   checkIdentity(identity)
@@ -168,7 +173,8 @@ export function commandOf(op: Declared, parts: IdentityParts, input: unknown, as
       details: { part: 'operation' },
     })
   }
-  return { identity, id: recordIdOf(identity), input, fingerprints: fingerprintsOf(op.definition, input), as }
+  const id = recordIdOf(identity)
+  return { identity, id, input, fingerprints: fingerprints ?? fingerprintsOf(op.definition, input), as }
 }
 
 function fingerprintsOf(definition: AnyDefinition, input: unknown): [string, ...string[]] {

@@ -64,11 +64,11 @@ export function seen<T>(flight: Flight, look: () => T | null): Promise<T> {
 export function decideRuns(flight: Flight, runs: boolean): void {
   if (flight.runs !== null) return
   flight.runs = runs
-  changed(flight)
+  if (flight.listeners !== null) changed(flight.listeners)
 }
 
-function changed({ listeners }: Flight): void {
-  if (listeners !== null) for (const listener of listeners) listener()
+function changed(listeners: ReadonlySet<() => void>): void {
+  for (const listener of listeners) listener()
 }
 
 export function createFlights(): Flights {
@@ -89,18 +89,18 @@ export function createFlights(): Flights {
     },
     land(flight, landing) {
       // Callers that are notified must not find it any more.
-      if (isJoined(flight)) flights.delete(flight.command.id)
+      if (flights.get(flight.command.id) === flight) flights.delete(flight.command.id)
       else apart.delete(flight)
       flight.landing = landing
       flight.runs ??= false
-      changed(flight)
+      if (flight.listeners !== null) changed(flight.listeners)
     },
     leave(flight) {
       // A lease may end after its flight has landed, while the outcome is still being written.
       if (!isJoined(flight)) return
       flights.delete(flight.command.id)
       apart.add(flight)
-      changed(flight)
+      if (flight.listeners !== null) changed(flight.listeners)
     },
     async drain() {
       while (flights.size + apart.size > 0) {

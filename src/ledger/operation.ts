@@ -1,5 +1,5 @@
 import { checkBeginOptions, checkCallOptions, checkClaimOptions, checkEffect } from './arguments.ts'
-import type { Asked, BeginOptions, CallOptions } from './begin.ts'
+import type { BeginOptions, CallOptions } from './begin.ts'
 import { begin, execute } from './begin.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
 import { claimCommand } from './claim.ts'
@@ -51,24 +51,26 @@ export interface LeasedOperation<I, Parts = IdentityParts> extends Operation<I, 
   noteRepeat(parts: Parts, as: 'replays' | 'inProgress'): void
 }
 
+const NO_OPTIONS: CallOptions = {}
+
 /** Any operation, for code that only passes it on. */
 type AnyOperation<I> = LeasedOperation<I, object> | TransactionalOperation<I, never, object>
 
 export function createOperation<I>(context: Context, op: Declared, scope: ScopeParts | null = null): AnyOperation<I> {
-  const asked = (parts: object, input: I): Asked => ({ parts: partsIn(scope, parts), input })
-  async function call(method: string, asked: Asked, effect: Effect, options: CallOptions = {}) {
+  const partsOf = (parts: object) => (scope === null ? (parts as IdentityParts) : partsIn(scope, parts))
+  async function call(method: string, parts: object, input: I, effect: Effect, options: CallOptions = NO_OPTIONS) {
     checkEffect(method, effect)
     checkCallOptions(method, options)
-    return execute(context, op, asked, options, effect) as Promise<Execution<never>>
+    return execute(context, op, { parts: partsOf(parts), input, options }, effect) as Promise<Execution<never>>
   }
   const operation = {
     name: op.name,
     scope: (fixed) => createOperation(context, op, narrowed(scope ?? {}, fixed)) as never,
-    run: async (parts, input, effect, options) => valueOf(await call('run', asked(parts, input), effect, options)),
-    execute: async (parts, input, effect, options) => call('execute', asked(parts, input), effect, options),
-    async begin(parts, input, options = {}) {
+    run: async (parts, input, effect, options) => valueOf(await call('run', parts, input, effect, options)),
+    execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
+    async begin(parts, input, options = NO_OPTIONS) {
       checkBeginOptions(op, options)
-      return begin(context, op, asked(parts, input), options) as Promise<Begun<never>>
+      return begin(context, op, { parts: partsOf(parts), input, options }) as Promise<Begun<never>>
     },
   } satisfies TransactionalOperation<I, never, object>
   if (op.effect === 'transaction') return operation
@@ -76,10 +78,10 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
     ...operation,
     async claim(parts, input, options = {}) {
       checkClaimOptions(options)
-      return claimCommand(context, op, commandOf(op, partsIn(scope, parts), input, undefined), options)
+      return claimCommand(context, op, commandOf(op, partsOf(parts), input, NO_OPTIONS), options)
     },
     noteRepeat(parts, as) {
-      const identity = { ...partsIn(scope, parts), operation: op.name }
+      const identity = { ...partsOf(parts), operation: op.name }
       checkIdentity(identity)
       context.tally.count(recordIdOf(identity), identity, as)
     },

@@ -31,7 +31,8 @@ type Answer = Execution<unknown> | Promise<Execution<unknown>>
  */
 export function present(context: Context, op: Declared, command: Command, landing: Landing, leader: boolean): Answer {
   const mine = leader && landing.kind !== 'settled'
-  if (mine || !isGuarded(op)) return answerOf(context, op, command, landing, leader)
+  // Asked first, because waiting for an answer that is always yes would cost every replay.
+  if (mine || op.definition.authorize === undefined) return answerOf(context, op, command, landing, leader)
   return presentGuarded(context, op, command, landing, leader)
 }
 
@@ -43,7 +44,7 @@ async function presentGuarded(
   leader: boolean,
 ): Promise<Execution<unknown>> {
   const refused = landing.kind === 'refused' || landing.kind === 'released' || landing.kind === 'thrown'
-  if (!refused && !(await admitted(context, op, command, pointerOf(landing)))) return forbidden(context, command)
+  if (!refused && !(await admitted(context, op, command, pointerOf(landing)))) return forbidden(command)
   return answerOf(context, op, command, landing, leader)
 }
 
@@ -94,9 +95,6 @@ function notKept(error: unknown): Execution<never> {
   throw error
 }
 
-/** Asked first, because waiting for an answer that is always yes would cost every replay. */
-const isGuarded = (op: Declared): boolean => op.definition.authorize !== undefined
-
 async function admitted(context: Context, op: Declared, command: Command, pointer: Pointer | null): Promise<boolean> {
   const { authorize } = op.definition
   if (authorize === undefined) return true
@@ -106,7 +104,7 @@ async function admitted(context: Context, op: Declared, command: Command, pointe
   return allowed
 }
 
-function forbidden(_context: Context, command: Command): Execution<never> {
+function forbidden(command: Command): Execution<never> {
   const text = `The outcome of ${command.identity.operation} is not for this caller.`
   return { kind: 'refused', error: new OnceError('not_authorized', text) }
 }

@@ -33,13 +33,13 @@ export function createRequests(claims: Claims, runtime: Runtime): Requests {
   const idle: (() => void)[] = []
   let underWay = 0
 
-  function end(): void {
-    underWay--
-    if (underWay === 0) for (const wake of idle.splice(0)) wake()
+  function wake(): void {
+    for (const each of idle.splice(0)) each()
   }
 
   function answered<T>(applied: T): T {
-    end()
+    underWay--
+    if (underWay === 0 && idle.length > 0) wake()
     return applied
   }
 
@@ -55,7 +55,7 @@ export function createRequests(claims: Claims, runtime: Runtime): Requests {
         }
       }
     } finally {
-      end()
+      answered(null)
     }
   }
 

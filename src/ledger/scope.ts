@@ -19,8 +19,8 @@ export function narrowed(outer: ScopeParts, given: ScopeParts): ScopeParts {
 }
 
 /** The identity of a call: its own parts, and those of its scope, which it cannot change. */
-export function partsIn(scope: ScopeParts | null, given: object): IdentityParts {
-  return (scope === null ? given : joined(scope, given)) as IdentityParts
+export function partsIn(scope: ScopeParts, given: object): IdentityParts {
+  return joined(scope, given) as IdentityParts
 }
 
 function joined<T extends object>(scope: ScopeParts, given: T): ScopeParts & T {

@@ -37,16 +37,12 @@ export function createSettler(requests: Requests, runtime: Runtime, events: Even
 
   async function write(grant: Grant, to: Settlement, pointer: Pointer | null): Promise<HolderDecision> {
     try {
-      const { decision } = await send(grant, to, pointer)
+      const { decision } = await requests.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
       report(grant, to, decision)
       return decision
     } catch (error) {
       return await writeBare(grant, to, pointer, error)
     }
-  }
-
-  function send(grant: Grant, to: Settlement, pointer: Pointer | null) {
-    return requests.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
   }
 
   /** The store cannot hold the words. That the effect happened it can hold, and that must never be lost. */
@@ -115,7 +111,7 @@ export function createSettler(requests: Requests, runtime: Runtime, events: Even
     async settle(grant, to, pointer, done) {
       let decision: HolderDecision
       try {
-        decision = (await send(grant, to, pointer)).decision
+        decision = (await requests.apply({ kind: 'settle', id: grant.id, grant, to, pointer })).decision
       } catch (error) {
         return await settleLater(grant, to, pointer, done, error)
       }

@@ -16,8 +16,8 @@ const UPTIME_GRAIN_MS = 1_100
  * as sleep, which ends leases early and never late.
  */
 export function createLeaseClock(runtime: Runtime): () => number {
-  const wallMs = () => runtime.wallMs?.() ?? runtime.monotonicMs()
-  let [since, wallSince] = [runtime.monotonicMs(), wallMs()]
+  let since = runtime.monotonicMs()
+  let wallSince = runtime.wallMs?.() ?? since
   const [begunAt, upAtBeginning] = [since, runtime.upMs?.() ?? null]
   let missedMs = 0
 
@@ -30,7 +30,7 @@ export function createLeaseClock(runtime: Runtime): () => number {
 
   return () => {
     const now = runtime.monotonicMs()
-    const wall = wallMs()
+    const wall = runtime.wallMs?.() ?? now
     const aheadMs = wall - wallSince - (now - since)
     if (Math.abs(aheadMs) > NOTICED_MS) {
       missedMs = Math.max(missedMs, sleptMs(now) ?? missedMs + aheadMs)

@@ -46,9 +46,6 @@ class NotStorable extends Error {}
 /** Where a value is, for error messages; null while none is needed. */
 type Path = string | null
 
-const below = (path: Path, step: string | number, open: string, close: string): Path =>
-  path === null ? null : `${path}${open}${step}${close}`
-
 function toJson(value: unknown, path: Path, depth: number): Json {
   if (depth > MAX_DEPTH) throw new NotStorable(`${path} is nested too deeply or refers to itself`)
   switch (typeof value) {
@@ -72,20 +69,26 @@ function toJson(value: unknown, path: Path, depth: number): Json {
 
 function objectToJson(value: object, path: Path, depth: number): Json {
   // Not `map`, which leaves holes as they are, and JSON would make them null.
-  if (Array.isArray(value)) return Array.from(value, (each, index) => toJson(each, below(path, index, '[', ']'), depth))
+  if (Array.isArray(value)) {
+    const items: Json[] = []
+    for (let index = 0; index < value.length; index++) {
+      items.push(toJson(value[index], path && `${path}[${index}]`, depth))
+    }
+    return items
+  }
   if (value instanceof Date) return { [TAG]: 'date', is: Number.isNaN(value.getTime()) ? null : value.toISOString() }
   if (value instanceof Uint8Array) {
-    const bytes = { [TAG]: 'bytes', is: bytesToBase64(value) }
-    return isBuffer(value) ? { ...bytes, of: 'Buffer' } : bytes
+    const is = bytesToBase64(value)
+    return maker?.isBuffer(value) === true ? { [TAG]: 'bytes', is, of: 'Buffer' } : { [TAG]: 'bytes', is }
   }
   // Other buffers would be stored as empty objects, and lose what they hold without a word.
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     throw new NotStorable(`${path} is a ${value.constructor.name}`)
   if (value instanceof Map) {
-    return { [TAG]: 'map', is: [...value].map((pair, index) => toJson(pair, below(path, index, '<', '>'), depth)) }
+    return { [TAG]: 'map', is: [...value].map((pair, index) => toJson(pair, path && `${path}<${index}>`, depth)) }
   }
   if (value instanceof Set) {
-    return { [TAG]: 'set', is: [...value].map((each, index) => toJson(each, below(path, index, '<', '>'), depth)) }
+    return { [TAG]: 'set', is: [...value].map((each, index) => toJson(each, path && `${path}<${index}>`, depth)) }
   }
   if ('toJSON' in value && typeof value.toJSON === 'function') return toJson(value.toJSON(), path, depth)
   // What a class keeps in private fields or accessors would be lost, and a replay would answer with an empty object.
@@ -96,8 +99,10 @@ function objectToJson(value: object, path: Path, depth: number): Json {
     const each = (value as { readonly [name: string]: unknown })[name]
     // As in JSON: a member that is undefined is a member that is not there.
     if (each === undefined) continue
-    setOwn(json, name, toJson(each, below(path, name, '.', ''), depth))
-    escapes ||= needsEscape(name)
+    const member = toJson(each, path && `${path}.${name}`, depth)
+    if (name === '__proto__') setOwn(json, name, member)
+    else json[name] = member
+    escapes ||= escaped.test(name)
   }
   if (TAG in json) return { [TAG]: 'object', is: json }
   // Some versions of V8 misread an escaped member name once they have met the name `\\`; strings are read rightly.
@@ -112,29 +117,17 @@ function className(value: object): string {
 /** Node's bytes. This folder runs also where there is no Node: there they are a Uint8Array. */
 interface BufferMaker {
   isBuffer(value: unknown): boolean
-  from(buffer: ArrayBufferLike, offset: number, length: number): Uint8Array
+  from(buffer: ArrayBufferLike, offset: number, length: number): Uint8Array & { toString(encoding: 'base64'): string }
+  from(text: string, encoding: 'base64'): Uint8Array
 }
 const { Buffer: maker } = globalThis as { readonly Buffer?: BufferMaker }
 
-const isBuffer = (bytes: Uint8Array): boolean => maker?.isBuffer(bytes) === true
-
-function asBuffer(bytes: Uint8Array): Uint8Array {
-  return maker === undefined ? bytes : maker.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
-function needsEscape(name: string): boolean {
-  for (let at = 0; at < name.length; at++) {
-    const unit = name.charCodeAt(at)
-    if (unit < 0x20 || unit === 0x22 || unit === 0x5c) return true
-  }
-  return false
-}
+// oxlint-disable-next-line no-control-regex -- these are the characters that JSON escapes.
+const escaped = /[\u0000-\u001f"\\]/
 
 /** A member may be called `__proto__`; assigning it would lose it. */
 function setOwn<T>(target: { [name: string]: T }, name: string, value: T): void {
-  if (name === '__proto__')
-    Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true })
-  else target[name] = value
+  Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true })
 }
 
 function fromJson(json: Json): unknown {
@@ -146,7 +139,11 @@ function fromJson(json: Json): unknown {
 
 function members(json: { [name: string]: Json }): { [name: string]: unknown } {
   const value: { [name: string]: unknown } = {}
-  for (const name of Object.keys(json)) setOwn(value, name, fromJson(json[name] as Json))
+  for (const name of Object.keys(json)) {
+    const member = fromJson(json[name] as Json)
+    if (name === '__proto__') setOwn(value, name, member)
+    else value[name] = member
+  }
   return value
 }
 
@@ -161,10 +158,8 @@ function fromTag(json: { [name: string]: Json }): unknown {
       return BigInt(is as string)
     case 'date':
       return new Date(is === null ? Number.NaN : (is as string))
-    case 'bytes': {
-      const bytes = base64ToBytes(is as string)
-      return json['of'] === 'Buffer' ? asBuffer(bytes) : bytes
-    }
+    case 'bytes':
+      return base64ToBytes(is as string, json['of'] === 'Buffer')
     case 'map':
       return new Map((is as Json[]).map((pair) => fromJson(pair) as [unknown, unknown]))
     case 'set':
@@ -181,6 +176,7 @@ function fromTag(json: { [name: string]: Json }): unknown {
 const CHUNK_BYTES = 0x8000
 
 function bytesToBase64(bytes: Uint8Array): string {
+  if (maker !== undefined) return maker.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
   let binary = ''
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
     binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES))
@@ -188,7 +184,8 @@ function bytesToBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-function base64ToBytes(text: string): Uint8Array {
+function base64ToBytes(text: string, asBuffer: boolean): Uint8Array {
+  if (maker !== undefined) return asBuffer ? maker.from(text, 'base64') : new Uint8Array(maker.from(text, 'base64'))
   const binary = atob(text)
   const bytes = new Uint8Array(binary.length)
   for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at)

@@ -41,7 +41,9 @@ export function checkIdentityPart(name: keyof Identity, part: unknown): void {
   if (part.trim() === '') refuse(name, 'is blank')
   if (part.includes('\0')) refuse(name, 'contains a NUL character')
   if (!part.isWellFormed()) refuse(name, 'contains half a surrogate pair')
-  if (exceedsBytes(part, limits.identityPartBytes)) refuse(name, `is longer than ${limits.identityPartBytes} bytes`)
+  // A character takes at most three bytes: almost every part is decided by its length.
+  if (part.length * 3 > limits.identityPartBytes && exceedsBytes(part, limits.identityPartBytes))
+    refuse(name, `is longer than ${limits.identityPartBytes} bytes`)
 }
 
 function refuse(name: string, what: string): never {
