@@ -208,12 +208,8 @@ export function createProtect<Tx>(options: HttpOptions<FastifyRequest, Tx>) {
     ) => ReturnType<RouteHandlerMethod<Server, Req, Res, Generic, Config, Schema, Provider, Logger>>,
   ): RouteHandlerMethod<Server, Req, Res, Generic, Config, Schema, Provider, Logger> & Defined<FastifyRequest> => {
     const route = createRoute(options, definition)
-    const protect = createHandler(route, handler as Handler<Tx>)
     const hooks = createHooks(route, options.ledger)
-    const run = async (request: AnyRequest, reply: AnyReply) => {
-      if (!hooks.added) throw notRegistered()
-      return protect(request, reply)
-    }
+    const run = createHandler(route, handler as Handler<Tx>, hooks)
     return Object.assign(run, { definition, [hooksMark]: hooks }) as never
   }
 }
@@ -231,8 +227,9 @@ type Handler<Tx> = (
 ) => unknown
 
 /** After authentication and validation: the claim, and then the handler in the context of its transaction. */
-function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx>) {
+function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx>, hooks: Hooks) {
   return async (request: AnyRequest, reply: AnyReply): Promise<unknown> => {
+    if (!hooks.added) throw notRegistered()
     const incoming = incomingOf(request.raw, () => bodyOf(request))
     const begun = await route.begin(incoming, request, hangUpSignal(reply.raw))
     switch (begun.kind) {

@@ -39,8 +39,8 @@ type Reading = 'none' | 'json' | 'form' | 'multipart' | 'bytes'
  */
 export function fingerprintBody(input: BodyInput): BodyFingerprint {
   const { body, shape } = input
-  const { type, text } = contentTypeOf(input.contentType ?? '')
-  const encoding = encodingOf(input.contentEncoding)
+  const { type, text, isJson } = contentTypeOf(input.contentType ?? '')
+  const encoding = typeof input.contentEncoding === 'string' ? encodingOf(input.contentEncoding) : null
   const sealed = (reading: Reading, content: string | null) => ({
     fingerprint: fingerprintOf(lengthPrefixed([reading, text, encoding, content]), shape),
   })
@@ -48,7 +48,7 @@ export function fingerprintBody(input: BodyInput): BodyFingerprint {
   // Clients send a type without a body all the time, so that no type makes an empty body malformed.
   if (body.length === 0) return sealed('none', null)
   if (encoding !== null || type === null) return sealed('bytes', sha256Hex(body))
-  if (isJson(type)) {
+  if (isJson) {
     const { fingerprint, ...json } = readJson(input)
     return { ...sealed('json', fingerprint), ...json }
   }
@@ -65,6 +65,7 @@ interface ContentType {
   readonly type: Parameterised | null
   /** Null for what is not there. */
   readonly text: string | null
+  readonly isJson: boolean
 }
 
 /** A service is sent a handful of content types, over and over. Boundaries, which are new each time, are not kept. */
@@ -78,20 +79,21 @@ function contentTypeOf(header: string): ContentType {
   const raw = withoutSpace(header)
   if (!raw.isWellFormed()) throw bodyRefusal('content_type', { field: 'content-type' })
   const type = parseMediaType(raw)
-  const read = { type, text: raw === '' ? null : mediaTypeText(raw, type) }
+  const text = raw === '' ? null : mediaTypeText(raw, type)
+  const read = { type, text, isJson: type !== null && isJsonType(type) }
   const worthwhile = header.length <= LONGEST_KNOWN_CHARS && type?.parameters.has('boundary') !== true
   if (worthwhile && known.size < MOST_KNOWN) known.set(header, read)
   return read
 }
 
-function encodingOf(header: string | null | undefined): string | null {
-  const encoding = withoutSpace(header ?? '').toLowerCase()
+function encodingOf(header: string): string | null {
+  const encoding = withoutSpace(header).toLowerCase()
   if (!encoding.isWellFormed()) throw bodyRefusal('content_type', { field: 'content-encoding' })
   return encoding === '' || encoding === 'identity' ? null : encoding
 }
 
 /** JSON in another charset than UTF-8 is none (RFC 8259), but may mean something to an old server: bytes, then. */
-function isJson(type: Parameterised): boolean {
+function isJsonType(type: Parameterised): boolean {
   const { value } = type
   const named = value === 'application/json' || value === 'text/json' || value.endsWith('+json')
   return named && (charsetOf(type) === null || charsetOf(type) === 'us-ascii')

@@ -15,9 +15,17 @@ export function incomingOf(request: NodeRequest, body: Incoming['body'], target 
     target,
     body,
     header: (name) => {
-      // Not `headers`: there Node joins or drops repeated lines, and a doubled key must be seen. HTTP/2 has only those.
-      if ('headersDistinct' in request) return linesOf(request.rawHeaders, name)
-      return [request.headers[name] ?? []].flat()
+      // HTTP/2 has no distinct lines.
+      if (!('headersDistinct' in request)) return [request.headers[name] ?? []].flat()
+      // Not `headers`, where Node joins or drops repeated lines, because a doubled key must be seen; nor `headersDistinct`,
+      // which is made of all lines for the few names that are looked for.
+      const { rawHeaders } = request
+      const values: string[] = []
+      for (let at = 0; at < rawHeaders.length; at += 2) {
+        const each = rawHeaders[at] as string
+        if (each.length === name.length && each.toLowerCase() === name) values.push(rawHeaders[at + 1] as string)
+      }
+      return values
     },
     headers: () => {
       const { rawHeaders } = request
@@ -30,16 +38,6 @@ export function incomingOf(request: NodeRequest, body: Incoming['body'], target 
       return list
     },
   }
-}
-
-/** What `headersDistinct` has under a name, without making all of it for the few names that are asked for. */
-function linesOf(rawHeaders: readonly string[], name: string): readonly string[] {
-  const values: string[] = []
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const each = rawHeaders[at] as string
-    if (each.length === name.length && each.toLowerCase() === name) values.push(rawHeaders[at + 1] as string)
-  }
-  return values
 }
 
 /** Whether a request has come with a body, read or not. */

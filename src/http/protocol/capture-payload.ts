@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { nodeChunks, webChunks } from './chunks.ts'
 import { collected } from './collector.ts'
-import type { Answer, Captured, HeaderList } from './exchange.ts'
+import type { Answer, HeaderList } from './exchange.ts'
 import { headerOf } from './exchange.ts'
 import { createPassage } from './passage.ts'
 import type { Running } from './running.ts'
@@ -30,24 +30,20 @@ const SAME: SentPayload = { kind: 'same' }
 
 export async function capturePayload(payload: unknown, capture: PayloadCapture): Promise<SentPayload> {
   const { status, headers, maxBytes, running, thrown } = capture
-  const finish = async (body: Captured['body'], sent: SentPayload): Promise<SentPayload> => {
-    const answer = await running.finish({ status, headers, body }, thrown)
-    return answer === null ? sent : { kind: 'instead', answer }
-  }
-  const stream = streamOf(payload)
-  if (stream === null) {
-    const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload instanceof Uint8Array ? payload : null
-    if (capture.method !== 'HEAD') return finish(collected(bytes ?? new Uint8Array(), maxBytes), SAME)
+  const whole = typeof payload === 'string' ? Buffer.from(payload) : payload instanceof Uint8Array ? payload : null
+  const stream = whole === null ? streamOf(payload) : null
+  if (stream !== null && !capture.buffered) return { kind: 'body', body: passing(stream, capture) }
+  if (stream === null && capture.method === 'HEAD') {
     // Frameworks add the length of what a HEAD leaves out only when they send it.
-    const length = bytes === null || headerOf(headers, 'content-length') !== null ? [] : [lengthOf(bytes)]
+    const length = whole === null || headerOf(headers, 'content-length') !== null ? [] : [lengthOf(whole)]
     await running.finish({ status, headers: [...headers, ...length], body: new Uint8Array() }, thrown)
     return SAME
   }
-  if (capture.buffered) {
-    const body = await wholeOf(stream, running)
-    return finish(collected(body, maxBytes), { kind: 'body', body })
-  }
-  return { kind: 'body', body: passing(stream, capture) }
+  const body = stream === null ? (whole ?? new Uint8Array()) : await wholeOf(stream, running)
+  const kept = body.length <= maxBytes ? body : collected(body, maxBytes)
+  const answer = await running.finish({ status, headers, body: kept }, thrown)
+  if (answer !== null) return { kind: 'instead', answer }
+  return stream === null ? SAME : { kind: 'body', body }
 }
 
 const lengthOf = (bytes: Uint8Array) => ['content-length', String(bytes.length)] as const

@@ -2,7 +2,6 @@ import type { AnyDefinition, ReplayRequest } from '../../ledger/definition.ts'
 import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Operation } from '../../ledger/operation.ts'
-import type { RequestInput } from './read.ts'
 import type { RouteDefinition } from './route.ts'
 
 /** A route's operation, leased or transactional alike. */
@@ -12,13 +11,13 @@ let unnamed = 0
 
 /** Answers are stored as values of the ledger; what may be kept of them the route has decided before. */
 export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N>): RouteOperation<Tx> {
-  const { effect, retainMs, retainFrom, afterExpiry, refuseMs, whileRunning, perKeyLimit, authorize, shape } = route
+  const { effect, retainMs, retainFrom, afterExpiry, refuseMs, whileRunning, perKeyLimit, authorize, shape, shapes } =
+    route
   const definition = {
     // A route without a name serves many resources; each request brings its own operation then.
     name: route.name ?? `http.${++unnamed}`,
     effect,
-    ...given({ retainMs, retainFrom, afterExpiry, refuseMs, whileRunning, perKeyLimit, shape }),
-    ...(route.shapes === undefined ? {} : formsOf(route.shapes)),
+    ...given({ retainMs, retainFrom, afterExpiry, refuseMs, whileRunning, perKeyLimit, shape, shapes }),
     // Clients are many and retry whatever they like: a stored response goes only to the request that it belongs to.
     unverified: 'refuse',
     ...(authorize === undefined
@@ -30,17 +29,6 @@ export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N
   } as AnyDefinition
   remember(ledger, route)
   return ledger.operation(definition as never) as unknown as RouteOperation<Tx>
-}
-
-/** The forms of the bodies are computed while the request is read; here each shape picks its own. */
-function formsOf(shapes: NonNullable<RouteDefinition<never>['shapes']>): Pick<AnyDefinition, 'fingerprint' | 'shapes'> {
-  const under =
-    (number: string) =>
-    ({ olderBodies = {}, ...input }: RequestInput) => ({ ...input, body: olderBodies[number] })
-  return {
-    fingerprint: ({ olderBodies: _olderBodies, ...input }: RequestInput) => input,
-    shapes: Object.fromEntries(Object.keys(shapes).map((number) => [number, under(number)])),
-  }
 }
 
 function leasedOptions<N>({ leaseMs, maxRunMs, unknownMs, onAbandoned, probe, classify }: RouteDefinition<N>) {

@@ -93,7 +93,9 @@ export function headerOf(headers: HeaderList, name: string): string | null {
 /** One entry per name, for frameworks that set a header with all of its values. */
 export function headersByName(headers: HeaderList): readonly (readonly [name: string, value: string | string[]])[] {
   // Most answers name nothing twice, and are such a list already.
-  if (!headers.some(([name], at) => headers.findIndex(([each]) => each === name) < at)) return headers
+  const names = new Set<string>()
+  for (const [name] of headers) names.add(name)
+  if (names.size === headers.length) return headers
   const byName = new Map<string, string[]>()
   for (const [name, value] of headers) {
     const values = byName.get(name)

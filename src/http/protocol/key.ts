@@ -10,6 +10,9 @@ export type KeyFound =
 /** What every store and every header carries without trouble; the longest key of the providers that we know. */
 const MAX_KEY_BYTES = 255
 
+/** What almost every client sends: visible ASCII without a quote or a comma. */
+const plainKey = new RegExp(`^[!#-+\\--~]{1,${MAX_KEY_BYTES}}$`)
+
 /** A quoted key, every character escaped, with ignored parameters; a longer header is no key. */
 const MAX_HEADER_CHARS = 4_096
 
@@ -28,9 +31,10 @@ export const webhookIdHeaders = {
  * they denote the same text, because SDKs send it bare and the IETF draft wants it quoted.
  */
 export function parseKey(values: readonly string[]): KeyFound {
-  const [value, ...others] = values
+  const [value] = values
   if (value === undefined) return { problem: 'missing' }
-  if (others.length > 0) return invalid(`The key came in a duplicate header (${values.length} of them).`)
+  if (values.length > 1) return invalid(`The key came in a duplicate header (${values.length} of them).`)
+  if (plainKey.test(value)) return { key: value }
   if (value.length > MAX_HEADER_CHARS) return invalid(`The header is longer than ${MAX_HEADER_CHARS} characters.`)
   const trimmed = withoutSpace(value)
   return trimmed.startsWith('"') ? quotedKey(trimmed) : bareKey(trimmed)

@@ -10,6 +10,9 @@ const MAX_TARGET_CHARS = 16_384
 const HASH = 0x23
 const BACKSLASH = 0x5c
 
+/** A path that has one spelling only: no query, nothing encoded, and no segment that begins with a dot. */
+const plainPath = /^(?:\/[\w~-][\w.~-]*)+$/
+
 /**
  * The target of a request without spellings that mean the same (RFC 3986, section 6.2.2): unreserved characters are
  * never encoded, hex digits are upper-case, dot segments are gone and never lead above the root. Nothing else changes,
@@ -19,6 +22,7 @@ const BACKSLASH = 0x5c
  * The path may begin with `//`. Resolving it as a relative reference would take the next segment for a host.
  */
 export function normaliseTarget(target: string): Target | { readonly problem: string } {
+  if (target.length <= MAX_TARGET_CHARS && plainPath.test(target)) return { path: target, query: '' }
   if (target.length > MAX_TARGET_CHARS) {
     return { problem: `The request target is longer than ${MAX_TARGET_CHARS} characters.` }
   }

@@ -16,7 +16,7 @@ import { beginGuarded } from './guarded.ts'
 import { hungUp } from './leaving.ts'
 import { checkedWho } from './options.ts'
 import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
-import { readRequest } from './read.ts'
+import { createReader } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { Asked } from './replay.ts'
 import { credentialChanged, storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
@@ -73,6 +73,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   const { keep = 'response', keepHeaders = [], whileRunning, decideMs } = definition
   const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
   const operation = declareRoute(options.ledger, definition)
+  const readRequest = createReader(definition)
   /** Where the store must decide in time, one that does not is spared, and its callers with it. */
   const breaker = decideMs === undefined ? null : createBreaker()
 
@@ -80,7 +81,8 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     const { region } = options
     const incoming = region === undefined ? given : readTwice(given)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
-    const read = await readRequest(definition, incoming)
+    const found = readRequest(incoming)
+    const read = found instanceof Promise ? await found : found
     if (read.kind === 'keyless') return withoutKey(incoming, request, signal)
     if (read.kind === 'problem') {
       return { kind: 'answer', answer: voice.say(read.situation, { ...read.detail, instance: incoming.target }) }
@@ -91,7 +93,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     const { tenant, caller } = sent ?? checkedWho(await options.who(request), incoming)
     const parts = { tenant, caller, operation: read.operation, key: read.key }
     const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
-    return answer === null ? claimed(parts, read.input, incoming, request, signal) : { kind: 'answer', answer }
+    return answer === null ? claimed(parts, read.fingerprints, incoming, request, signal) : { kind: 'answer', answer }
   }
 
   async function withoutKey(
@@ -114,7 +116,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
 
   async function claimed(
     parts: IdentityParts & { readonly operation: string },
-    input: unknown,
+    fingerprints: readonly [string, ...string[]],
     incoming: Pick<Incoming, 'method' | 'target' | 'header'>,
     request: N,
     signal: AbortSignal | undefined,
@@ -124,12 +126,13 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     const asks = breaker === null || breaker.allows()
     const call = {
       as: request,
+      fingerprints,
       ...(signal === undefined ? {} : { signal }),
       ...(decideMs === undefined ? {} : { decideMs: asks ? decideMs : 0 }),
     }
     try {
       // 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited.
-      const begun = await operation.begin(parts, input, call).catch(refusedBy)
+      const begun = await operation.begin(parts, null, call).catch(refusedBy)
       if (breaker !== null && asks) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
       // 4. The handler runs, and its answer settles the claim.
       if (begun.kind === 'granted') {

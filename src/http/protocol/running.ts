@@ -57,28 +57,29 @@ export function createRunning<Tx>(
   rules: RunRules,
   earlyOf: ((over: Promise<unknown>) => Early) | null = null,
 ): Running<Tx> {
-  const pointer = rules.keep.keep === 'pointer' ? namedBy(context) : () => context.pointer
-  const { promise: over, resolve: setOver } = Promise.withResolvers<Answer | null>()
+  const pointer = rules.keep.keep === 'pointer' ? namedBy(context) : null
+  /** Given to the early answer, which comes before the outcome; most routes have none. */
+  const recorded = earlyOf === null ? null : Promise.withResolvers<Answer | null>()
+  let over: Promise<Answer | null> | null = null
   let marked = false
 
   function endedOf(captured: Captured, thrown: unknown): Ended {
-    // Made where it is needed: an error takes microseconds, and almost every answer is a success.
-    const answered = () => answeredError(captured)
-    const stored = () => storedAnswer(captured, rules.keep, pointer())
-    if (marked) return { thrown: released(answered()) }
+    if (marked) return { thrown: released(answeredError(captured)) }
     // A verdict that was thrown says more than the status that a framework made of it.
-    if (isVerdict(thrown))
-      return { thrown: thrown.verdict === 'final' ? final(answered(), { answer: stored() }) : thrown }
-    switch (meaningOf(captured, rules.finality)) {
+    if (isVerdict(thrown) && thrown.verdict !== 'final') return { thrown }
+    const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, rules.finality)
+    switch (meaning) {
       case 'succeeded':
-        return { value: stored() }
-      case 'refused':
-        return { thrown: final(answered(), { answer: stored() }) }
+        return { value: storedAnswer(captured, rules.keep, pointer === null ? context.pointer : pointer()) }
+      case 'refused': {
+        const answer = storedAnswer(captured, rules.keep, pointer === null ? context.pointer : pointer())
+        return { thrown: final(answeredError(captured), { answer }) }
+      }
       case 'released':
-        return { thrown: released(answered()) }
+        return { thrown: released(answeredError(captured)) }
       case 'fault':
         // What was thrown may prove that nothing was sent; the ledger decides.
-        return { thrown: thrown ?? answered() }
+        return { thrown: thrown ?? answeredError(captured) }
     }
   }
 
@@ -101,14 +102,16 @@ export function createRunning<Tx>(
   return {
     kind: 'run',
     context: Object.assign(context, { notDone: () => void (marked = true) }),
-    early: earlyOf === null ? null : earlyOf(over),
+    early: earlyOf === null || recorded === null ? null : earlyOf(recorded.promise),
     inside,
     finish(captured, thrown) {
-      setOver(settled(endedOf(captured, thrown)))
+      over ??= settled(endedOf(captured, thrown))
+      recorded?.resolve(over)
       return over
     },
     async fail(error) {
-      setOver(settled({ thrown: marked ? released(error) : error }))
+      over ??= settled({ thrown: marked ? released(error) : error })
+      recorded?.resolve(over)
       await over
     },
   }
