@@ -72,8 +72,8 @@ export const requestsOfServices: readonly Row[] = [
       {
         without: 'a caller that repeats one key too often is slowed down',
         file: 'src/ledger/begin.ts',
-        find: 'const tooOften = context.attemptLimit.check(op, command)',
-        replace: 'const tooOften = null',
+        find: 'if (tooOften !== null) return refused(tooOften)',
+        replace: '',
         noticed: [
           { file: replay, name: 'a caller that repeats one key too often is slowed down, where the operation says so' },
         ],
