@@ -51,7 +51,7 @@ export interface Ground {
 
 class OwnContext implements EffectContext {
   declare readonly signal: AbortSignal
-  declare readonly effectKey: string
+  readonly effectKey: string
   readonly fence: Fence
   readonly attemptNumber: number
   pointer: Pointer | null
@@ -63,6 +63,7 @@ class OwnContext implements EffectContext {
   constructor(ground: Ground, attach: (pointer: Pointer) => Promise<void>) {
     const { id, incarnation, fence, attempt, pointer } = ground.grant
     this.#ground = ground
+    this.effectKey = effectKeyOf(id, incarnation)
     this.fence = fence
     this.attemptNumber = attempt
     this.pointer = pointer
@@ -79,24 +80,15 @@ class OwnContext implements EffectContext {
     this.note = (note) => {
       ground.noted = { ...ground.noted, ...checkNote(note) }
     }
-    // Own and enumerable, so that a copy by `{ ...context }` has them; made when they are read, because many effects never
-    // read them. Descriptors that all contexts share cost a tenth of getters in a literal.
-    Object.defineProperties(this, OwnContext.#madeWhenRead)
+    // Own and enumerable, so that a copy by `{ ...context }` has it; made when it is read, because most effects never
+    // read it. A descriptor that all contexts share costs a tenth of a getter in a literal.
+    Object.defineProperty(this, 'signal', OwnContext.#signal)
   }
 
-  static readonly #madeWhenRead = {
-    signal: {
-      enumerable: true,
-      get(this: OwnContext) {
-        return this.#ground.signal()
-      },
-    },
-    effectKey: {
-      enumerable: true,
-      get(this: OwnContext) {
-        const { id, incarnation } = this.#ground.grant
-        return effectKeyOf(id, incarnation)
-      },
+  static readonly #signal = {
+    enumerable: true,
+    get(this: OwnContext) {
+      return this.#ground.signal()
     },
   }
 }
