@@ -222,11 +222,10 @@ function patiently<T>(
   if (!('decideBy' in wait)) return leavable(work, wait, left)
   const { signal, decideMs, decideBy } = wait
   const late = new AbortController()
-  const giveUp = () => {
-    if (flight.runs !== null) return
+  const giveUp = () =>
     late.abort(new OnceError('store_unavailable', `No decision within ${decideMs} ms.`, { applied: 'maybe' }))
-  }
   const timer = runtime.setTimer(Math.max(0, decideBy - runtime.monotonicMs()), giveUp, false)
+  void seen(flight, () => flight.runs).then(() => timer.cancel())
   const either = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal])
   return leavable(work, either, left).finally(() => timer.cancel())
 }
