@@ -11,11 +11,12 @@ import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
-import type { Defined } from '../protocol/route.ts'
+import type { ProtectedRoute } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import { tapResponse } from '../protocol/tap-node.ts'
 
+export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 /** The parts of a request that the adapter reads and sets. */
@@ -38,18 +39,9 @@ export function keepRawBody(request: IncomingMessage, _response: unknown, bytes:
 /** Bodies that the adapter read itself; parsers undo the content encoding before they show a body. */
 const readHere = new WeakSet<object>()
 
-/**
- * Protects handlers of Express 5 and 4.
- *
- * @example
- * const protect = createProtect({ ledger, who: (request) => ({ tenant: request.user.orgId, caller: request.user.id }) })
- * app.post('/orders', protect({ name: 'order.place', effect: 'transaction' }, async (request, response, { tx }) => { … }))
- */
-export function createProtect<Tx>(options: ExpressOptions<Tx>) {
-  checkOptions(options, ['maxBodyBytes'])
-  const { maxBodyBytes = MAX_BODY_BYTES } = options
-
-  return <
+/** Takes the definition and the handler of one route, and returns what Express takes as its handler. */
+export interface ExpressProtect<Tx> {
+  <
     E extends EffectKind,
     K extends KeyRule = 'required',
     Params = Request['params'],
@@ -67,19 +59,51 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>) {
       response: Response<ResBody, Locals>,
       context: HandlerContext<Tx, E, K>,
     ) => unknown,
-  ): RequestHandler<Params, ResBody, ReqBody, Query, Locals> & Defined<Request> => {
-    const route = createRoute(options, definition)
+  ): RequestHandler<Params, ResBody, ReqBody, Query, Locals> & ProtectedRoute<Request>
+}
 
-    async function protect(
-      request: Request<Params, ResBody, ReqBody, Query, Locals>,
-      response: Response<ResBody, Locals>,
-    ): Promise<void> {
+/**
+ * Protects handlers of Express 5 and 4.
+ *
+ * @example
+ * ```ts
+ * import express from 'express'
+ * import { createLedger } from 'onceonly'
+ * import { createProtect, keepRawBody } from 'onceonly/express'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const once = createLedger({ store: sqliteStore('orders.db') })
+ * const protect = createProtect({
+ *   ledger: once,
+ *   who: (request) => ({ tenant: 'acme', caller: request.get('x-user') ?? 'anonymous' }),
+ * })
+ *
+ * const app = express()
+ * app.use(express.json({ verify: keepRawBody }))
+ * app.post(
+ *   '/orders',
+ *   protect({ name: 'order.place', effect: 'transaction' }, async (request, response, { tx }) => {
+ *     await tx.query('insert into orders (item) values (?)', [request.body.item])
+ *     response.status(201).json({ item: request.body.item })
+ *   }),
+ * )
+ * ```
+ */
+export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<Tx> {
+  checkOptions(options, ['maxBodyBytes'])
+  const { maxBodyBytes = MAX_BODY_BYTES } = options
+
+  return (definition, handler) => {
+    const route = createRoute(options, definition)
+    const handle = handler as unknown as Handler<Tx>
+
+    async function protect(request: Request, response: Response): Promise<void> {
       // A mounted router has cut its own prefix from `url`; the resource is the whole path.
       const incoming = incomingOf(request, () => bodyOf(request, maxBodyBytes), request.originalUrl)
-      const begun = await route.begin(incoming, request as unknown as Request, hangUpSignal(response))
+      const begun = await route.begin(incoming, request, hangUpSignal(response))
       switch (begun.kind) {
         case 'unprotected':
-          await handler(request, response, null as HandlerContext<Tx, E, K>)
+          await handle(request, response, null)
           return
         case 'answer':
           return sendAnswer(response, begun.answer)
@@ -88,7 +112,7 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>) {
           const tap = tapResponse(response, { maxBytes, buffered, running: begun })
           answerEarly(response, begun.early)
           try {
-            await begun.inside(() => handler(request, response, contextOf<Tx, E>(begun)))
+            await begun.inside(() => handle(request, response, contextOf<Tx, EffectKind>(begun)))
           } catch (error) {
             // What was thrown says more than the response that an error handler makes of it.
             tap.threw(error)
@@ -98,11 +122,7 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>) {
       }
     }
 
-    async function run(
-      request: Request<Params, ResBody, ReqBody, Query, Locals>,
-      response: Response<ResBody, Locals>,
-      next: NextFunction,
-    ): Promise<void> {
+    async function run(request: Request, response: Response, next: NextFunction): Promise<void> {
       try {
         await protect(request, response)
       } catch (error) {
@@ -110,11 +130,16 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>) {
         next(error ?? new Error('The handler rejected with nothing.'))
       }
     }
-    const middleware: RequestHandler<Params, ResBody, ReqBody, Query, Locals> = (request, response, next) =>
-      void run(request, response, next)
-    return Object.assign(middleware, { definition })
+    const middleware: RequestHandler = (request, response, next) => void run(request, response, next)
+    return Object.assign(middleware, { definition }) as never
   }
 }
+
+type Handler<Tx> = (
+  request: Request,
+  response: Response,
+  context: HandlerContext<Tx, EffectKind, 'optional'>,
+) => unknown
 
 /** The raw bytes: kept by a parser, or still unread; otherwise what a parser made of them. */
 async function bodyOf(request: ReadRequest, maxBytes: number): Promise<IncomingBody> {

@@ -33,12 +33,13 @@ import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
-import type { Defined } from '../protocol/route.ts'
+import type { ProtectedRoute } from '../protocol/route.ts'
 import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import { headersOf, tapResponse } from '../protocol/tap-node.ts'
 
+export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 type Parsed = (error: Error | null, body?: unknown) => void
@@ -177,18 +178,9 @@ interface Answered {
 
 const NO_HEADERS: ReadonlySet<string> = new Set()
 
-/**
- * Protects handlers of Fastify 5. The plugin of this entry has to be registered before the routes.
- *
- * @example
- * await app.register(onceonly)
- * const protect = createProtect({ ledger, who: (request) => ({ tenant: request.user.orgId, caller: request.user.id }) })
- * app.post('/orders', protect({ name: 'order.place', effect: 'transaction' }, async (request, reply, { tx }) => { … }))
- */
-export function createProtect<Tx>(options: HttpOptions<FastifyRequest, Tx>) {
-  checkOptions(options)
-
-  return <
+/** Takes the definition and the handler of one route, and returns what Fastify takes as its handler. */
+export interface FastifyProtect<Tx> {
+  <
     E extends EffectKind,
     K extends KeyRule = 'required',
     Server extends RawServerBase = RawServerDefault,
@@ -206,7 +198,40 @@ export function createProtect<Tx>(options: HttpOptions<FastifyRequest, Tx>) {
       reply: FastifyReply<Generic, Server, Req, Res, Config, Schema, Provider>,
       context: HandlerContext<Tx, E, K>,
     ) => ReturnType<RouteHandlerMethod<Server, Req, Res, Generic, Config, Schema, Provider, Logger>>,
-  ): RouteHandlerMethod<Server, Req, Res, Generic, Config, Schema, Provider, Logger> & Defined<FastifyRequest> => {
+  ): RouteHandlerMethod<Server, Req, Res, Generic, Config, Schema, Provider, Logger> & ProtectedRoute<FastifyRequest>
+}
+
+/**
+ * Protects handlers of Fastify 5. The plugin of this entry has to be registered before the routes.
+ *
+ * @example
+ * ```ts
+ * import Fastify from 'fastify'
+ * import { createLedger } from 'onceonly'
+ * import { createProtect, onceonly } from 'onceonly/fastify'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const once = createLedger({ store: sqliteStore('orders.db') })
+ * const protect = createProtect({
+ *   ledger: once,
+ *   who: (request) => ({ tenant: 'acme', caller: request.headers.from ?? 'anonymous' }),
+ * })
+ *
+ * const app = Fastify()
+ * await app.register(onceonly)
+ * app.post<{ Body: { item: string } }>(
+ *   '/orders',
+ *   protect({ name: 'order.place', effect: 'transaction' }, async (request, reply, { tx }) => {
+ *     await tx.query('insert into orders (item) values (?)', [request.body.item])
+ *     return reply.code(201).send({ item: request.body.item })
+ *   }),
+ * )
+ * ```
+ */
+export function createProtect<Tx>(options: HttpOptions<FastifyRequest, Tx>): FastifyProtect<Tx> {
+  checkOptions(options)
+
+  return (definition, handler) => {
     const route = createRoute(options, definition)
     const hooks = createHooks(route, options.ledger)
     const run = createHandler(route, handler as Handler<Tx>, hooks)

@@ -13,11 +13,12 @@ import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
-import type { Defined } from '../protocol/route.ts'
+import type { ProtectedRoute } from '../protocol/route.ts'
 import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 
+export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 export interface FetchOptions<Tx> extends HttpOptions<Request, Tx> {
@@ -33,49 +34,74 @@ export interface FetchExtra {
 /** The second argument may be left out where its type allows an empty object, which the handler gets then. */
 export type ProtectedFetch<R, A> = (Record<never, never> extends A ? (request: R) => Promise<Response> : unknown) &
   ((request: R, extra: A) => Promise<Response>) &
-  Defined<Request>
+  ProtectedRoute<Request>
+
+/** Takes the definition and the handler of one route, and returns what a server of `fetch` handlers takes as its handler. */
+export interface FetchProtect<Tx> {
+  <E extends EffectKind, K extends KeyRule = 'required', R extends Request = Request, A = FetchExtra>(
+    definition: DefinitionOf<Request, E, K>,
+    handler: (request: R, extra: A, context: HandlerContext<Tx, E, K>) => Response | Promise<Response>,
+  ): ProtectedFetch<R, A>
+}
 
 /**
  * Protects functions of the shape `(request, extra) => Response`: routes of Next.js, Bun and Deno, and workers.
  *
  * @example
- * const protect = createProtect({ ledger, who })
- * export const POST = protect({ name: 'order.place', effect: 'transaction' }, async (request, { params }, { tx }) => { … })
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createProtect } from 'onceonly/fetch'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const once = createLedger({ store: sqliteStore('orders.db') })
+ * const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
+ *
+ * type Extra = { params: Promise<{ id: string }> }
+ * export const POST = protect({ name: 'order.place', effect: 'transaction' }, async (request, extra: Extra, { tx }) => {
+ *   const { id } = await extra.params
+ *   await tx.query('insert into orders (id, item) values (?, ?)', [id, await request.text()])
+ *   return Response.json({ id }, { status: 201 })
+ * })
+ * ```
  */
-export function createProtect<Tx>(options: FetchOptions<Tx>) {
+export function createProtect<Tx>(options: FetchOptions<Tx>): FetchProtect<Tx> {
   checkOptions(options, ['maxBodyBytes'])
   const { maxBodyBytes = MAX_BODY_BYTES } = options
 
-  return <E extends EffectKind, K extends KeyRule = 'required', R extends Request = Request, A = FetchExtra>(
-    definition: DefinitionOf<Request, E, K>,
-    handler: (request: R, extra: A, context: HandlerContext<Tx, E, K>) => Response | Promise<Response>,
-  ): ProtectedFetch<R, A> => {
+  return (definition, handler) => {
     const route = createRoute(options, definition)
-    async function protect(request: R, extra: A = {} as A): Promise<Response> {
+    const handle = handler as unknown as Handler<Tx>
+    async function protect(request: Request, extra: unknown = {}): Promise<Response> {
       // The body is read for the fingerprint; the handler gets a request that can be read again.
       let again = request
       const incoming = incomingOf(request, async () => {
         if (request.bodyUsed) throw bodyConsumed(incoming, 'read it in the handler, or read a request.clone() before')
         const bytes = await readBody(request, maxBodyBytes)
-        again = readableAgain(request, bytes) as R
+        again = readableAgain(request, bytes)
         return { bytes }
       })
       const begun = await route.begin(incoming, request, request.signal)
       switch (begun.kind) {
         case 'unprotected':
-          return handler(again, extra, null as HandlerContext<Tx, E, K>)
+          return handle(again, extra, null)
         case 'answer':
           return responseOf(begun.answer)
         case 'run': {
-          const run = () => handler(again, extra, contextOf<Tx, E>(begun))
+          const run = () => handle(again, extra, contextOf<Tx, EffectKind>(begun))
           const { method, signal } = request
           return answeredInTime(begun, signal, (client) => answered(route, begun, method, client, run), route.fault)
         }
       }
     }
-    return Object.assign(protect, { definition }) as ProtectedFetch<R, A>
+    return Object.assign(protect, { definition }) as never
   }
 }
+
+type Handler<Tx> = (
+  request: Request,
+  extra: unknown,
+  context: HandlerContext<Tx, EffectKind, 'optional'>,
+) => Response | Promise<Response>
 
 async function answered<Tx>(
   route: Route<Request, Tx>,

@@ -9,11 +9,12 @@ import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
-import type { Defined, RouteDefinition } from '../protocol/route.ts'
+import type { ProtectedRoute, RouteDefinition } from '../protocol/route.ts'
 import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 
+export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 export interface HonoOptions<Tx, V extends Env> extends HttpOptions<Context<V>, Tx> {
@@ -30,16 +31,16 @@ type Validator<I extends Input> = MiddlewareHandler<any, AnyPath, I, any>
  * The definition, validators of Hono, and the handler. Validators stand here and not before `protect`, because only so
  * TypeScript gives their types to the handler; they run before anything is claimed.
  */
-export interface Protect<Tx, V extends Env> {
+export interface HonoProtect<Tx, V extends Env> {
   <E extends EffectKind, R, K extends KeyRule = 'required', P extends string = AnyPath, I extends Input = NoInput>(
     definition: DefinitionOf<Context<V>, E, K>,
     handler: (c: Context<V, P, I>, context: HandlerContext<Tx, E, K>) => R,
-  ): ((c: Context<V, P, I>) => R) & Defined<Context<V>>
+  ): ((c: Context<V, P, I>) => R) & ProtectedRoute<Context<V>>
   <E extends EffectKind, R, I extends Input, K extends KeyRule = 'required', P extends string = AnyPath>(
     definition: DefinitionOf<Context<V>, E, K>,
     validator: Validator<I>,
     handler: (c: Context<V, P, I>, context: HandlerContext<Tx, E, K>) => R,
-  ): ((c: Context<V, P, I>) => R) & Defined<Context<V>>
+  ): ((c: Context<V, P, I>) => R) & ProtectedRoute<Context<V>>
   <
     E extends EffectKind,
     R,
@@ -52,7 +53,7 @@ export interface Protect<Tx, V extends Env> {
     validator: Validator<I>,
     second: Validator<J>,
     handler: (c: Context<V, P, I & J>, context: HandlerContext<Tx, E, K>) => R,
-  ): ((c: Context<V, P, I & J>) => R) & Defined<Context<V>>
+  ): ((c: Context<V, P, I & J>) => R) & ProtectedRoute<Context<V>>
 }
 
 type NoInput = Record<never, never>
@@ -63,11 +64,31 @@ type Handler = (c: AnyContext, context: unknown) => Response | Promise<Response>
  * Protects handlers of Hono.
  *
  * @example
- * const protect = createProtect({ ledger, who: (c) => ({ tenant: c.get('user').orgId, caller: c.get('user').id }) })
- * app.post('/orders', protect({ name: 'order.place', effect: 'transaction' }, async (c, { tx }) => c.json({ … }, 201)))
+ * ```ts
+ * import { type Context, Hono } from 'hono'
+ * import { createLedger } from 'onceonly'
+ * import { createProtect } from 'onceonly/hono'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * type Session = { Variables: { user: { id: string; orgId: string } } }
+ * const once = createLedger({ store: sqliteStore('orders.db') })
+ * const protect = createProtect({
+ *   ledger: once,
+ *   who: (c: Context<Session>) => ({ tenant: c.get('user').orgId, caller: c.get('user').id }),
+ * })
+ *
+ * const app = new Hono<Session>()
+ * app.post(
+ *   '/orders',
+ *   protect({ name: 'order.place', effect: 'transaction' }, async (c, { tx }) => {
+ *     await tx.query('insert into orders (item) values (?)', [await c.req.text()])
+ *     return c.json({ placed: true }, 201)
+ *   }),
+ * )
+ * ```
  */
 // oxlint-disable-next-line typescript/no-explicit-any -- Hono's own default.
-export function createProtect<Tx, V extends Env = any>(options: HonoOptions<Tx, V>): Protect<Tx, V> {
+export function createProtect<Tx, V extends Env = any>(options: HonoOptions<Tx, V>): HonoProtect<Tx, V> {
   checkOptions(options, ['maxBodyBytes'])
   const { maxBodyBytes = MAX_BODY_BYTES } = options
 
@@ -96,7 +117,7 @@ export function createProtect<Tx, V extends Env = any>(options: HonoOptions<Tx, 
       { definition },
     )
   }
-  return protect as unknown as Protect<Tx, V>
+  return protect as unknown as HonoProtect<Tx, V>
 }
 
 async function answered<N, Tx>(

@@ -12,13 +12,14 @@ import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
-import type { Defined } from '../protocol/route.ts'
+import type { ProtectedRoute } from '../protocol/route.ts'
 import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
 import { headersOf, tapResponse } from '../protocol/tap-node.ts'
 
+export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- Koa's own default for the state.
@@ -34,21 +35,45 @@ export interface KoaOptions<Tx> extends HttpOptions<KoaContext, Tx> {
   readonly maxBodyBytes?: number
 }
 
+/** Takes the definition and the handler of one route, and returns what a router of Koa takes as its handler. */
+export interface KoaProtect<Tx> {
+  <E extends EffectKind, K extends KeyRule = 'required', C = KoaContext>(
+    definition: DefinitionOf<KoaContext, E, K>,
+    handler: (ctx: C, context: HandlerContext<Tx, E, K>) => unknown,
+  ): ((ctx: C, next: Next) => Promise<void>) & ProtectedRoute<KoaContext>
+}
+
 /**
  * Protects handlers of Koa 3 and 2, with any router.
  *
  * @example
- * const protect = createProtect({ ledger, who: (ctx) => ({ tenant: ctx.state.user.orgId, caller: ctx.state.user.id }) })
- * router.post('/orders', protect({ name: 'order.place', effect: 'transaction' }, async (ctx, { tx }) => { ctx.body = … }))
+ * ```ts
+ * import Router from '@koa/router'
+ * import { createLedger } from 'onceonly'
+ * import { createProtect } from 'onceonly/koa'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const once = createLedger({ store: sqliteStore('orders.db') })
+ * const protect = createProtect({
+ *   ledger: once,
+ *   who: (ctx) => ({ tenant: 'acme', caller: ctx.get('x-user') || 'anonymous' }),
+ * })
+ *
+ * const router = new Router()
+ * router.post(
+ *   '/shows/:show/tickets',
+ *   protect({ name: 'ticket.buy', effect: 'transaction' }, async (ctx, { tx }) => {
+ *     await tx.query('insert into tickets (show) values (?)', [ctx.params['show'] ?? ''])
+ *     ctx.status = 201
+ *   }),
+ * )
+ * ```
  */
-export function createProtect<Tx>(options: KoaOptions<Tx>) {
+export function createProtect<Tx>(options: KoaOptions<Tx>): KoaProtect<Tx> {
   checkOptions(options, ['maxBodyBytes'])
   const { maxBodyBytes = MAX_BODY_BYTES } = options
 
-  return <E extends EffectKind, K extends KeyRule = 'required', C = KoaContext>(
-    definition: DefinitionOf<KoaContext, E, K>,
-    handler: (ctx: C, context: HandlerContext<Tx, E, K>) => unknown,
-  ): ((ctx: C, next: Next) => Promise<void>) & Defined<KoaContext> => {
+  return (definition, handler) => {
     const route = createRoute(options, definition)
     const handle = handler as unknown as Handler<Tx>
 
@@ -65,7 +90,7 @@ export function createProtect<Tx>(options: KoaOptions<Tx>) {
           return handled(route, ctx, begun, handle)
       }
     }
-    return Object.assign((ctx: C) => protect(ctx as unknown as KoaContext), { definition })
+    return Object.assign((ctx: unknown) => protect(ctx as KoaContext), { definition })
   }
 }
 

@@ -8,12 +8,13 @@ import { bodyConsumed } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
-import type { Defined } from '../protocol/route.ts'
+import type { ProtectedRoute } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
 import { tapResponse } from '../protocol/tap-node.ts'
 
+export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 /** A request whose raw bytes are read before its handler runs; a request without a key still has its body unread. */
@@ -27,22 +28,39 @@ export interface NodeOptions<Tx> extends HttpOptions<ReadMessage, Tx> {
 /** As `http.createServer` takes it. The promise ends when the handler has. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
+/** Takes the definition and the handler of one route, and returns what Node's own server takes as its handler. */
+export interface NodeProtect<Tx> {
+  <E extends EffectKind, K extends KeyRule = 'required'>(
+    definition: DefinitionOf<ReadMessage, E, K>,
+    handler: (request: ReadMessage, response: ServerResponse, context: HandlerContext<Tx, E, K>) => unknown,
+  ): NodeListener & ProtectedRoute<ReadMessage>
+}
+
 /**
  * Protects handlers of Node's own `http` server.
  *
  * @example
- * const protect = createProtect({ ledger, who })
- * createServer(protect({ name: 'payment.create', effect: 'external' }, (request, response, { effectKey }) => { … }))
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { createLedger } from 'onceonly'
+ * import { createProtect } from 'onceonly/node'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const once = createLedger({ store: sqliteStore('orders.db') })
+ * const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
+ * const pay = protect({ name: 'payment.create', effect: 'external' }, (_request, response, { effectKey }) => {
+ *   response.writeHead(201).end(effectKey)
+ * })
+ * createServer((request, response) => void pay(request, response)).listen(3000)
+ * ```
  */
-export function createProtect<Tx>(options: NodeOptions<Tx>) {
+export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
   checkOptions(options, ['maxBodyBytes'])
   const { maxBodyBytes = MAX_BODY_BYTES } = options
 
-  return <E extends EffectKind, K extends KeyRule = 'required'>(
-    definition: DefinitionOf<ReadMessage, E, K>,
-    handler: (request: ReadMessage, response: ServerResponse, context: HandlerContext<Tx, E, K>) => unknown,
-  ): NodeListener & Defined<ReadMessage> => {
+  return (definition, handler) => {
     const route = createRoute(options, definition)
+    const handle = handler as Handler<Tx>
 
     async function protect(request: ReadMessage, response: ServerResponse): Promise<void> {
       const incoming = incomingOf(request, async () => {
@@ -55,7 +73,7 @@ export function createProtect<Tx>(options: NodeOptions<Tx>) {
       const begun = await route.begin(incoming, request, hangUpSignal(response))
       switch (begun.kind) {
         case 'unprotected':
-          await handler(request, response, null as HandlerContext<Tx, E, K>)
+          await handle(request, response, null)
           return
         case 'answer':
           return sendAnswer(response, begun.answer)
@@ -64,7 +82,7 @@ export function createProtect<Tx>(options: NodeOptions<Tx>) {
           const tap = tapResponse(response, { maxBytes, buffered, running: begun })
           answerEarly(response, begun.early)
           try {
-            await begun.inside(() => handler(request, response, contextOf<Tx, E>(begun)))
+            await begun.inside(() => handle(request, response, contextOf<Tx, EffectKind>(begun)))
           } catch (error) {
             answerFault(route, response, error, tap)
           }
@@ -82,6 +100,12 @@ export function createProtect<Tx>(options: NodeOptions<Tx>) {
     return Object.assign(listener, { definition })
   }
 }
+
+type Handler<Tx> = (
+  request: ReadMessage,
+  response: ServerResponse,
+  context: HandlerContext<Tx, EffectKind, 'optional'>,
+) => unknown
 
 /** No framework answers for a handler that threw, and a rejection would end the process. */
 function answerFault<Tx>(

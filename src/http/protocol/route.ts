@@ -118,7 +118,7 @@ interface RouteOptions<N> {
 }
 
 /** Every adapter's protected route carries what it was made of, for the design checklist and the OpenAPI document. */
-export interface Defined<N> {
+export interface ProtectedRoute<N> {
   readonly definition: RouteDefinition<N>
 }
 

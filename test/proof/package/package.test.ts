@@ -4,6 +4,7 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { compile, compilers, fetchCompilers, writeConsumer } from './consumer.ts'
 import { oldestNode } from './oldest.ts'
 import { pack, root } from './packed.ts'
 import { installByStartPage } from './start-page.ts'
@@ -75,3 +76,12 @@ test('no test is published', () => {
 })
 
 test('the start page, followed literally from an empty folder, ends with a protected endpoint', start)
+
+const consumer = join(folder, 'consumer')
+writeConsumer(consumer, installed)
+const fetched = fetchCompilers(join(folder, 'compilers'))
+for (const [name, version] of Object.entries(compilers)) {
+  test(`${name}, strict: routes, README, start page and every example compile`, { skip: fetched.missing }, () => {
+    assert.deepEqual(compile(consumer, fetched.pathOf(version)), [])
+  })
+}

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { cpSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { npm, root } from './packed.ts'
+
+/** The oldest compiler that we promise, the one of this repository, and the native one. */
+export const compilers = { 'TypeScript 5.9': '5.9.3', 'TypeScript 6': '6.0.3', 'TypeScript 7': '7.0.2' } as const
+
+/** What a strict project of today has, without `skipLibCheck`, and with declarations of its own. */
+const compilerOptions = {
+  strict: true,
+  target: 'es2022',
+  lib: ['es2022'],
+  module: 'nodenext',
+  types: ['node'],
+  declaration: true,
+  emitDeclarationOnly: true,
+  outDir: 'declarations',
+  allowImportingTsExtensions: true,
+}
+
+const borrowed = ['@koa/router', '@types', 'express', 'fastify', 'hono', 'koa', 'pg', 'ws'] as const
+
+/** What the README leaves to its reader. */
+const readersOwn = `
+import Fastify from 'fastify'
+interface Payment { cents: number }
+const server = Fastify()
+const order: Payment = { cents: 100 }
+const bank = {
+  capture: async (payment: Payment, { idempotencyKey }: { idempotencyKey: string }) => ({ ...payment, idempotencyKey }),
+}
+const [tenant, caller, key] = ['acme', 'ann', 'k']
+const command = { caseId: 'CASE-1', queue: 'LEGAL' }
+const deliver = async ({ to, text }: { to: string; text: string }) => \`\${to}: \${text}\`
+`
+
+/**
+ * A project of a user, outside of the repository: the installed package, routes for every framework, the code of the
+ * README and of the start page, and every \`@example\` that an editor shows.
+ */
+export function writeConsumer(folder: string, installed: string): void {
+  mkdirSync(join(folder, 'node_modules'), { recursive: true })
+  for (const name of borrowed) link(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+  // A copy: our declarations must find the frameworks of this project.
+  for (const part of ['package.json', 'dist']) {
+    cpSync(join(installed, part), join(folder, 'node_modules', 'onceonly', part), { recursive: true })
+  }
+  const write = (file: string, text: string) => writeFileSync(join(folder, file), text)
+  write('package.json', JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
+  write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['*.ts'] }))
+  cpSync(join(import.meta.dirname, 'consumer'), folder, { recursive: true })
+  write('readme.ts', [readersOwn, ...blocksOf('README.md', 'ts')].join('\n'))
+  write('start.ts', blocksOf('docs/start.md', 'js').join('\n'))
+  for (const [index, example] of examplesIn(installed).entries())
+    write(`example-${index}.ts`, `${example}\nexport {}\n`)
+}
+
+/** The complaints about the project itself and about our declarations; those of other packages are not ours. */
+export function compile(folder: string, compiler: string): readonly string[] {
+  try {
+    execFileSync(process.execPath, [compiler, '-p', folder, '--pretty', 'false'], { cwd: folder, encoding: 'utf8' })
+    return []
+  } catch (error) {
+    const { stdout } = error as { readonly stdout?: string }
+    if (stdout === undefined || stdout === '') throw error
+    const complaints = stdout.split('\n').filter((line) => /^\S.*error TS/.test(line))
+    assert.notEqual(complaints.length, 0, stdout)
+    return complaints.filter((line) => !line.includes('node_modules/') || line.includes('node_modules/onceonly/'))
+  }
+}
+
+export interface Compilers {
+  pathOf(version: string): string
+  /** Why they could not be had, or false. */
+  readonly missing: string | false
+}
+
+export function fetchCompilers(folder: string): Compilers {
+  const alias = (version: string) => `typescript-${version}`
+  mkdirSync(folder)
+  const pathOf = (version: string) => join(folder, 'node_modules', alias(version), 'bin', 'tsc')
+  try {
+    const wanted = Object.values(compilers).map((version) => `${alias(version)}@npm:typescript@${version}`)
+    npm(folder, ['install', '--no-save', '--prefix', folder, ...wanted])
+    return { pathOf, missing: false }
+  } catch (error) {
+    if (process.env['CI'] === 'true') throw error
+    return { pathOf, missing: 'the compilers could not be fetched' }
+  }
+}
+
+function link(target: string, path: string): void {
+  mkdirSync(dirname(path), { recursive: true })
+  symlinkSync(target, path)
+}
+
+function blocksOf(page: string, language: string): readonly string[] {
+  const text = readFileSync(join(root, page), 'utf8')
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, code]) => code ?? '')
+}
+
+/** The blocks after `@example` in the declarations that are published. */
+function examplesIn(installed: string): readonly string[] {
+  return globSync('dist/**/*.d.ts', { cwd: installed })
+    .toSorted()
+    .flatMap((file) => {
+      const text = readFileSync(join(installed, file), 'utf8')
+      return [...text.matchAll(/^ *\* @example\n *\* ```ts\n(.*?)^ *\* ```$/gms)].map(([, block]) =>
+        (block ?? '').replaceAll(/^ *\* ?/gm, ''),
+      )
+    })
+}
