@@ -26,8 +26,8 @@ const gateway: GatewayConfig = {
     {
       method: 'POST',
       path: '/v1/chat/*',
-      key: 'guarded',
-      guard: { windowMs: 5 * 60_000 },
+      key: 'optional',
+      content: { withinMs: 5 * 60_000 },
     },
   ],
 }

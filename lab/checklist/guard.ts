@@ -42,9 +42,9 @@ export const guard: readonly Row[] = [
       },
       {
         without: 'the window runs from the first request',
-        file: 'src/ledger/guard/guard.ts',
+        file: 'src/ledger/guard/content-key.ts',
         find: "    retainFrom: 'claimed',\n",
-        replace: '    retainMs: 2 * windowMs,\n',
+        replace: '    retainMs: 2 * withinMs,\n',
         noticed: [
           {
             file: guardTests,
@@ -298,7 +298,7 @@ export const guard: readonly Row[] = [
     removals: [
       {
         without: 'a lock whose holder died before the original existed is free',
-        file: 'src/ledger/guard/guard.ts',
+        file: 'src/ledger/guard/content-key.ts',
         find: "onAbandoned: 'hold_attached',",
         replace: "onAbandoned: 'hold',",
         noticed: [

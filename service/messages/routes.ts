@@ -31,13 +31,12 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** `POST /api/messages`: first the caller's key, if there is one, then the guard on the content. */
 export function addSend(server: FastifyInstance, { protect, base, workspaces, sender }: Parts): void {
-  const definition: RouteDefinition<FastifyRequest> & { readonly effect: 'external'; readonly key: 'guarded' } = {
+  const definition: RouteDefinition<FastifyRequest> & { readonly effect: 'external'; readonly key: 'optional' } = {
     name: 'messages.send',
     effect: 'external',
     respondAsync: true,
-    key: 'guarded',
-    // With a key or without: another key for the same content meets the lock, too.
-    guard: 'handler',
+    // The handler asks the guard by itself, with a key or without: another key for the same content meets the lock, too.
+    key: 'optional',
     retainMs: KEY_MS,
     keep: 'pointer',
     rebuild: async (pointer, request) => rebuilt(base, callerOf(request).workspaceId, pointer),

@@ -1,8 +1,8 @@
 import { answerCases, profileCases } from './http-cases-answers.ts'
 import { asyncCases } from './http-cases-async.ts'
+import { contentCases } from './http-cases-content.ts'
 import { finalityCases } from './http-cases-finality.ts'
 import { fingerprintCases } from './http-cases-fingerprint.ts'
-import { guardCases } from './http-cases-guard.ts'
 import { keyCases } from './http-cases-key.ts'
 import { lostCases } from './http-cases-lost.ts'
 import { replayCases } from './http-cases-replay.ts'
@@ -24,7 +24,7 @@ export interface HttpConformanceOptions {
 
 export const httpCases: readonly HttpCase[] = [
   ...keyCases,
-  ...guardCases,
+  ...contentCases,
   ...fingerprintCases,
   ...requestCases,
   ...replayCases,

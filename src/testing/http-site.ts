@@ -1,6 +1,6 @@
 import type { HeaderList } from '../http/protocol/exchange.ts'
 import type { HttpOptions } from '../http/protocol/protect.ts'
-import type { RouteDefinition, RouteGuard } from '../http/protocol/route.ts'
+import type { RouteDefinition } from '../http/protocol/route.ts'
 import type { RouteContext } from '../http/protocol/running.ts'
 import type { StatusOptions } from '../http/protocol/status.ts'
 
@@ -82,24 +82,14 @@ export function statusOptionsFor<N>(site: Site, asker: (request: N) => Asker): S
 
 /** A route's definition for a framework's own request. */
 export function definitionFor<N>(
-  { authorize, rebuild, guard, ...rest }: RouteDefinition<Asker>,
+  { authorize, rebuild, ...rest }: RouteDefinition<Asker>,
   asker: (request: N) => Asker,
 ): RouteDefinition<N> {
   return {
     ...rest,
     ...(authorize === undefined ? {} : { authorize: (request: N, record) => authorize(asker(request), record) }),
     ...(rebuild === undefined ? {} : { rebuild: (pointer, request: N) => rebuild(pointer, asker(request)) }),
-    ...(guard === undefined ? {} : { guard: guard === 'handler' ? guard : guardFor(guard, asker) }),
-    // The policy of the key and its guard belong together, and have come together.
   } as RouteDefinition<N>
-}
-
-function guardFor<N>({ send, duplicate, pending }: RouteGuard<Asker>, asker: (request: N) => Asker): RouteGuard<N> {
-  return {
-    send: (request, effect, body) => send(asker(request), effect, body),
-    duplicate: (found, request) => duplicate(found, asker(request)),
-    ...(pending === undefined ? {} : { pending: (request: N) => pending(asker(request)) }),
-  }
 }
 
 /** For adapters that know no routes. */

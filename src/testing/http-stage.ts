@@ -29,8 +29,7 @@ export interface CaseOptions {
   readonly method?: string
   readonly path?: string
   readonly mount?: string
-  /** What needs a ledger is made of the one of each server. */
-  readonly definition: RouteDefinition<Asker> | ((ledger: Ledger<unknown>, tenant: string) => RouteDefinition<Asker>)
+  readonly definition: RouteDefinition<Asker>
   readonly http?: VoiceOptions
   /** Beside the one that the case is about. */
   readonly others?: readonly Omit<SiteRoute, 'act'>[]
@@ -191,8 +190,7 @@ function siteOf(
   act: SiteRoute['act'],
   onError: (error: unknown) => void,
 ): Site {
-  const { method = 'POST', path = '/things', mount, statusAuthorize } = options
-  const definition = typeof options.definition === 'function' ? options.definition(ledger, tenant) : options.definition
+  const { method = 'POST', path = '/things', mount, definition, statusAuthorize } = options
   const who = ({ header }: Asker) => ({
     tenant: header('x-tenant') ?? tenant,
     caller: header('x-caller') ?? 'ann',

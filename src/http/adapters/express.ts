@@ -53,7 +53,7 @@ export interface ExpressProtect<Tx> {
     // oxlint-disable-next-line typescript/no-explicit-any -- Express' own default.
     Locals extends Record<string, any> = Record<string, any>,
   >(
-    definition: DefinitionOf<Request, E, K>,
+    definition: DefinitionOf<Request, E, K, ReqBody>,
     handler: (
       request: Request<Params, ResBody, ReqBody, Query, Locals>,
       response: Response<ResBody, Locals>,

@@ -192,7 +192,12 @@ export interface FastifyProtect<Tx> {
     Provider extends FastifyTypeProvider = FastifyTypeProviderDefault,
     Logger extends FastifyBaseLogger = FastifyBaseLogger,
   >(
-    definition: DefinitionOf<FastifyRequest, E, K>,
+    definition: DefinitionOf<
+      FastifyRequest,
+      E,
+      K,
+      FastifyRequest<Generic, Server, Req, Schema, Provider, Config, Logger>['body']
+    >,
     handler: (
       request: FastifyRequest<Generic, Server, Req, Schema, Provider, Config, Logger>,
       reply: FastifyReply<Generic, Server, Req, Res, Config, Schema, Provider>,

@@ -37,7 +37,7 @@ export interface HonoProtect<Tx, V extends Env> {
     handler: (c: Context<V, P, I>, context: HandlerContext<Tx, E, K>) => R,
   ): ((c: Context<V, P, I>) => R) & ProtectedRoute<Context<V>>
   <E extends EffectKind, R, I extends Input, K extends KeyRule = 'required', P extends string = AnyPath>(
-    definition: DefinitionOf<Context<V>, E, K>,
+    definition: DefinitionOf<Context<V>, E, K, JsonOf<I>>,
     validator: Validator<I>,
     handler: (c: Context<V, P, I>, context: HandlerContext<Tx, E, K>) => R,
   ): ((c: Context<V, P, I>) => R) & ProtectedRoute<Context<V>>
@@ -49,12 +49,15 @@ export interface HonoProtect<Tx, V extends Env> {
     K extends KeyRule = 'required',
     P extends string = AnyPath,
   >(
-    definition: DefinitionOf<Context<V>, E, K>,
+    definition: DefinitionOf<Context<V>, E, K, JsonOf<I & J>>,
     validator: Validator<I>,
     second: Validator<J>,
     handler: (c: Context<V, P, I & J>, context: HandlerContext<Tx, E, K>) => R,
   ): ((c: Context<V, P, I & J>) => R) & ProtectedRoute<Context<V>>
 }
+
+/** The JSON body that the validators take. */
+type JsonOf<I extends Input> = I extends { readonly in: { readonly json: infer B } } ? B : AnyPath
 
 type NoInput = Record<never, never>
 type AnyContext = Context<Env, AnyPath>

@@ -26,7 +26,7 @@ test('a good configuration is taken as it is', () => {
     routes: [
       rule,
       { ...rule, method: ['PUT', 'PATCH'], caller: { claim: 'sub' }, tenant: { header: 'x-org' }, upstream: 'other' },
-      { ...rule, key: 'guarded', guard: { windowMs: 1, failClosed: true }, whileRunning: { waitMs: 0 } },
+      { ...rule, key: 'optional', content: { withinMs: 1, onStoreDown: 'closed' }, whileRunning: { waitMs: 0 } },
     ],
     timeouts: { answerMs: 10 },
   }
@@ -53,7 +53,7 @@ test('every fault is named by its path, and all of them at once', () => {
     [{ upstream, routes: [{ ...rule, caller: { header: 'a b' } }] }, 'routes[0].caller.header is not the name'],
     [{ upstream, routes: [{ ...rule, timeouts: { answerMs: -1 } }] }, 'routes[0].timeouts.answerMs is not a whole'],
     [{ upstream, routes: [{ ...rule, upstream: 'x' }] }, 'routes[0].upstream is not in'],
-    [{ upstream, routes: [{ ...rule, guard: {} }] }, 'routes[0].guard is for routes'],
+    [{ upstream, routes: [{ ...rule, key: 'required', content: {} }] }, 'routes[0].content is for routes'],
     [{ upstream, routes: [{ ...rule, replay: 'trusted', authorize: { path: '/me' } }] }, 'routes[0].replay says who'],
     [{ upstream, routes: [{ ...rule, keepHeaders: ['Set-Cookie'] }] }, 'routes[0].keepHeaders[0] belongs to one'],
     [{ upstream, console: {} }, 'console.port is missing'],

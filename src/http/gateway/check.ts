@@ -81,7 +81,7 @@ const rule = fields(
     path: pathPattern,
     strict: oneOf(true, false),
     operation: text(),
-    key: oneOf('required', 'optional', 'guarded'),
+    key: oneOf('required', 'optional'),
     keyFrom: either(
       [fields({ header }, ['header']), fields({ field: text() }, ['field'])],
       'is neither { header } nor { field }',
@@ -104,10 +104,12 @@ const rule = fields(
     maxAnswerBytes: wholeNumber(0, MAX_ANSWER_BYTES),
     maxBodyBytes: bodyBytes,
     timeouts,
-    guard: fields({
-      windowMs: duration,
-      deadlineMs: wholeNumber(1, limits.storeCallMs),
-      failClosed: oneOf(true, false),
+    content: fields({
+      withinMs: duration,
+      scope: oneOf('tenant', 'caller'),
+      waitMs: wholeNumber(0, limits.waitMaxMs),
+      onStoreDown: oneOf('open', 'closed'),
+      decideMs: wholeNumber(1, limits.storeCallMs),
     }),
   },
   ['method', 'path'],
@@ -157,12 +159,17 @@ function crossFaults(given: GatewayConfig, faults: Fault[]): void {
       note('upstream', 'is missing, and there is no default')
     if (each.upstream !== undefined && !Object.hasOwn(given.upstreams ?? {}, each.upstream))
       note('upstream', 'is not in `upstreams`')
-    if (each.guard !== undefined && each.key !== 'guarded') note('guard', "is for routes with key: 'guarded'")
+    if (each.content !== undefined && each.key === 'required') note('content', "is for routes with key: 'optional'")
     if (each.authorize !== undefined && each.replay !== undefined) {
       note('replay', 'says who may see a replay, and so does `authorize`: give one of them')
     }
-    if (each.honoursKeys === true && each.keyFrom !== undefined && 'field' in each.keyFrom && each.key === 'guarded') {
-      note('honoursKeys', 'needs a header to carry the key of a guarded request')
+    if (
+      each.honoursKeys === true &&
+      each.keyFrom !== undefined &&
+      'field' in each.keyFrom &&
+      each.content !== undefined
+    ) {
+      note('honoursKeys', 'needs a header to carry the key that is made of a content')
     }
   })
 }

@@ -1,4 +1,5 @@
 import type { WhileRunning } from '../../ledger/definition.ts'
+import type { ContentKey } from '../protocol/content-options.ts'
 import type { Finality } from '../protocol/finality.ts'
 import type { ProfileName } from '../protocol/profiles.ts'
 import type { KeySource } from '../protocol/route.ts'
@@ -79,10 +80,8 @@ export interface RouteRule {
   readonly strict?: boolean
   /** Part of every identity. Left out, the method and the concrete path stand for it. */
   readonly operation?: string
-  /**
-   * How a request without a key is treated: refused, passed on unprotected (the default), or guarded by its content.
-   */
-  readonly key?: 'required' | 'optional' | 'guarded'
+  /** A request without a key is refused; or passed on without protection (the default), unless `content` is given. */
+  readonly key?: 'required' | 'optional'
   readonly keyFrom?: KeySource
   /**
    * The caller of a request, because a key belongs to its caller; `shared`: all callers are one. By default it is derived
@@ -113,14 +112,11 @@ export interface RouteRule {
   readonly maxAnswerBytes?: number
   readonly maxBodyBytes?: number
   readonly timeouts?: Timeouts
-  /** Where `key` is `guarded`. */
-  readonly guard?: {
-    readonly windowMs?: number
-    /** How long the store may be asked; 250 ms, when left out. */
-    readonly deadlineMs?: number
-    /** Refuse instead of passing on unguarded when the store cannot be asked. */
-    readonly failClosed?: boolean
-  }
+  /**
+   * Content-based deduplication, for requests without a key: method, path, query, preconditions and the whole body are the
+   * key. Each caller has contents of its own, unless `scope` says otherwise; the store may take 250 ms to decide.
+   */
+  readonly content?: Omit<ContentKey, 'of'>
 }
 
 /** Where the name of a caller stands. What is a credential is stored as its digest. */

@@ -4,6 +4,7 @@ import { Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { OnceError } from '../../ledger/core/errors.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
+import { GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { clientKey } from '../front/addresses.ts'
 import { limitConnections } from '../front/connections.ts'
@@ -67,7 +68,7 @@ export interface GatewayOptions {
   /** Whether the store can be asked; looked at for readiness. */
   readonly ready?: () => Promise<unknown>
   readonly drainMs?: number
-  /** Called for every request and every decision of a guard: for an access log and metrics. */
+  /** Called for every request and every duplicate content: for an access log and metrics. */
   readonly on?: (event: GatewayEvent) => void
   /** What Prometheus reads below the gateway's own path, from this machine or with the token of the configuration. */
   readonly metrics?: Metrics
@@ -131,8 +132,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   return serve({ ...options, ...on, metricsToken, onError, ownPath, voice, rules, pass, status, links, console: shown })
 }
 
-function guardedBy({ key, operation }: RouteRule): readonly string[] {
-  return key === 'guarded' && operation !== undefined ? [`guard.${operation}`] : []
+function guardedBy({ content, operation }: RouteRule): readonly string[] {
+  return content !== undefined && operation !== undefined ? [GUARD_PREFIX + operation] : []
 }
 
 function servedBy({ methods, path, route: { definition } }: Rule): readonly ServedRoute[] {

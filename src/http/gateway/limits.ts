@@ -19,10 +19,8 @@ export const gatewayDefaults = {
   idleMs: 2 * MINUTE,
   /** How long `stop` waits for requests under way. */
   drainMs: 30 * SECOND,
-  /** Identical requests without a key are one within this time; a wanted repeat can wait that long. */
-  windowMs: 15 * MINUTE,
-  /** How long a guard waits for its store before a request without a key is sent unprotected. */
-  guardMs: 250,
+  /** How long the store may take to decide about the content of a request without a key, before it counts as down. */
+  decideMs: 250,
 } as const
 
 export const gatewayLimits = {

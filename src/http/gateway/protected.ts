@@ -4,13 +4,11 @@ import { notDone } from '../../ledger/core/verdict.ts'
 import { hangUpSignal, incomingOf, sendAnswer } from '../protocol/capture-node.ts'
 import type { Answer, Captured, Incoming } from '../protocol/exchange.ts'
 import type { BegunRequest } from '../protocol/protect.ts'
-import { unreadable } from '../protocol/read.ts'
 import type { Running } from '../protocol/running.ts'
 import { NoAuthorizer } from './authorize.ts'
 import { MissingCaller } from './caller.ts'
 import { Crowded } from './crowded.ts'
 import { type Delivered, deliver } from './deliver.ts'
-import { CONTENT_KEY_HEADER, keyedByContent } from './guard.ts'
 import { clientOf, writtenClient } from './headers.ts'
 import type { Intake } from './intake.ts'
 import { tooBusy } from './intake.ts'
@@ -20,7 +18,7 @@ import type { Asked, Rule } from './rule.ts'
 import { IN_USE, ofThisTry, type SentOnce, sendOnce, stillInDoubt } from './send-once.ts'
 import { createSpool, SlowBody, SpoolFull } from './spool.ts'
 import type { Sent } from './upstream.ts'
-import type { Guarded, Note, Watch } from './watch.ts'
+import type { GatewayDecision, Guarded, Note, Watch } from './watch.ts'
 import { decisionOf, whoOf } from './watch.ts'
 
 /** Answers a request that a rule protects: from the record, or by forwarding it, once. Never rejects. */
@@ -40,23 +38,17 @@ export async function protect(
   /** The code that passes the body on also frees its memory. */
   let handedOn = false
   try {
-    const begun = await begin(rule, { asked, intake }, gone, watchGuard(rule, note, notify))
+    const begun = await rule.route.begin(incomingFor(rule, asked, intake), asked, gone)
+    note.decision = decisionAbout(begun)
+    if (begun.content !== undefined) reportContent(rule, note, begun.content, notify)
     switch (begun.kind) {
       case 'unprotected':
-        note.decision = begun.unguarded ? 'unguarded' : 'unkeyed'
         handedOn = true
         return passOn(rule, message, response, intake, asked.spool)
-      case 'answer': {
-        const { answer } = begun
-        note.decision = decisionOf(answer, begun.refused)
-        return sendAnswer(response, answer)
-      }
+      case 'answer':
+        return sendAnswer(response, begun.answer)
       case 'run':
-        note.decision = 'first'
-        return await forward(rule, asked, response, begun.guarded ? unhindered(rule, begun) : begun, {
-          guarded: begun.guarded,
-          note,
-        })
+        return await forward(rule, asked, response, begun, { keyless: begun.content !== undefined, note })
     }
   } catch (error) {
     const answer = refusal(rule, error, note)
@@ -71,22 +63,9 @@ export async function protect(
   }
 }
 
-type BegunAsked =
-  | { readonly kind: 'unprotected'; readonly unguarded: boolean }
-  | Extract<BegunRequest<unknown>, { kind: 'answer' }>
-  | (Running<unknown> & { readonly guarded: boolean })
-
-type GuardListener = (what: Guarded['what'], hash: string) => void
-
-/** Under the caller's key; without one, under its content where the rule says so. */
-async function begin(
-  rule: Rule,
-  { asked, intake }: { readonly asked: Asked; readonly intake: Intake },
-  signal: AbortSignal,
-  notify: GuardListener,
-): Promise<BegunAsked> {
+function incomingFor(rule: Rule, asked: Asked, intake: Intake): Incoming {
   const { fingerprints } = intake.front
-  const incoming = withClient(rule, asked, {
+  return withClient(rule, asked, {
     ...incomingOf(asked.message, () => asked.spool.body()),
     askElsewhere(question) {
       const looking = fingerprints.ask(question, intake.key)
@@ -94,23 +73,30 @@ async function begin(
       return looking
     },
   })
-  const begun = await rule.route.begin(incoming, asked, signal)
-  if (begun.kind === 'run') return { ...begun, guarded: false }
-  if (begun.kind === 'answer') return begun
-  if (rule.guard === null) return { ...begun, unguarded: false }
-  const keyed = await contentKeyed(rule, incoming)
-  if ('answer' in keyed) return keyed
-  const guarded = await rule.guard.route.begin(keyed, asked, signal)
-  if (guarded.kind === 'run') return { ...guarded, guarded: true }
-  if (guarded.kind === 'unprotected') return { ...guarded, unguarded: true }
-  const decision = decisionOf(guarded.answer, guarded.refused)
-  const [hash = ''] = keyed.header(CONTENT_KEY_HEADER)
-  if (decision === 'dedup_replay') notify('blocked', hash)
-  if (decision === 'in_progress') notify('pending', hash)
-  if (decision !== 'unavailable') return guarded
-  notify('error', hash)
-  // A guard never blocks a request: without a store it steps aside, unless it is configured otherwise.
-  return rule.guard.failClosed ? guarded : { kind: 'unprotected', unguarded: true }
+}
+
+function decisionAbout(begun: BegunRequest<unknown>): GatewayDecision {
+  switch (begun.kind) {
+    case 'unprotected':
+      return begun.content === undefined ? 'unkeyed' : 'unguarded'
+    case 'answer':
+      return decisionOf(begun.answer, begun.refused)
+    case 'run':
+      return 'first'
+  }
+}
+
+/** What was found about a content; a new one is no event. */
+const found: Partial<Record<GatewayDecision, Guarded['what']>> = {
+  dedup_replay: 'blocked',
+  in_progress: 'pending',
+  unavailable: 'error',
+  unguarded: 'error',
+}
+
+function reportContent(rule: Rule, note: Note, hash: string, notify: Watch | undefined): void {
+  const what = note.decision === null ? undefined : found[note.decision]
+  if (what !== undefined) notify?.({ kind: 'guard', what, route: rule.label, tenant: whoOf(note)?.tenant ?? '', hash })
 }
 
 /** Another region may be the home of its key, and its service must see the same client. */
@@ -119,57 +105,22 @@ function withClient({ passing }: Rule, { message }: Asked, incoming: Incoming): 
   return { ...incoming, client: writtenClient(clientOf(message, passing.trustForwarded)) }
 }
 
-/** For its record a guarded answer waits no longer than for its claim; what takes longer is written behind it. */
-function unhindered({ guard }: Rule, running: Running<unknown>): Running<unknown> {
-  const { decideMs } = guard?.route.definition ?? {}
-  if (guard === null || guard.failClosed || decideMs === undefined) return running
-  return {
-    ...running,
-    finish: (captured, thrown) => atMost(running.finish(captured, thrown), decideMs, null),
-    fail: (error) => atMost(running.fail(error), decideMs, undefined),
-  }
-}
-
-async function atMost<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
-  const late = Promise.withResolvers<T>()
-  const timer = setTimeout(late.resolve, ms, otherwise)
-  try {
-    return await Promise.race([work, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-function watchGuard(rule: Rule, note: Note, notify: Watch | undefined): GuardListener {
-  return (what, hash) => notify?.({ kind: 'guard', what, route: rule.label, tenant: whoOf(note)?.tenant ?? '', hash })
-}
-
-async function contentKeyed(rule: Rule, incoming: Incoming): Promise<Incoming | { kind: 'answer'; answer: Answer }> {
-  try {
-    return await keyedByContent(incoming)
-  } catch (error) {
-    const found = unreadable(error)
-    if (found === null) throw error
-    return { kind: 'answer', answer: rule.voice.say(found.situation, found.detail) }
-  }
-}
-
 /** The one forward of this identity. */
 async function forward(
   rule: Rule,
   asked: Asked,
   response: ServerResponse,
   running: Running<unknown>,
-  { guarded, note }: { readonly guarded: boolean; readonly note: Note },
+  { keyless, note }: { readonly keyless: boolean; readonly note: Note },
 ): Promise<void> {
   for (let cuts = 0; ; cuts++) {
-    const { sent, repeated } = await sendOnce(rule, asked, running, guarded, cuts)
+    const { sent, repeated } = await sendOnce(rule, asked, running, keyless, cuts)
     if (sent.kind === 'not-sent' && sent.error instanceof Crowded) {
       const answer = tooBusy(rule.voice, note, sent.error)
       await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
       return sendAnswer(response, answer)
     }
-    const delivered = await respond(rule, asked, response, running, { guarded, sent, repeated })
+    const delivered = await respond(rule, asked, response, running, { keyless, sent, repeated })
     if (delivered === 'sent') return
     if (cuts < gatewayLimits.redrives) continue
     await running.fail(new Error('The upstream cut its answer, again and again.'))
@@ -186,7 +137,7 @@ async function respond(
   asked: Asked,
   response: ServerResponse,
   running: Running<unknown>,
-  { guarded, sent, repeated }: SentOnce & { readonly guarded: boolean },
+  { keyless, sent, repeated }: SentOnce & { readonly keyless: boolean },
 ): Promise<Delivered> {
   const { voice } = rule
   switch (sent.kind) {
@@ -208,7 +159,7 @@ async function respond(
       // 3. An answer: its status is the outcome, even when its body is lost.
       const status = sent.answer.statusCode ?? 0
       const inDoubt = repeated && ofThisTry.has(status)
-      if (!inDoubt && saysNotDone(rule, status, guarded)) running.context.notDone()
+      if (!inDoubt && saysNotDone(rule, status, keyless)) running.context.notDone()
       const { maxAnswerBytes: maxBytes } = rule.route
       const keep = (seen: Captured) => boundTo(rule, asked, seen)
       const recording = inDoubt ? stillInDoubt(running, status) : running
@@ -222,9 +173,9 @@ async function respond(
 const RETRY_MS = 1_000
 
 /** The gateway does not know permissions: what the upstream denies today it may allow tomorrow. */
-function saysNotDone({ notDone, honoursKeys }: Rule, status: number, guarded: boolean): boolean {
+function saysNotDone({ notDone, honoursKeys }: Rule, status: number, keyless: boolean): boolean {
   if (notDone.has(status) || (honoursKeys && status === IN_USE)) return true
-  return status === 401 || status === 403 || status === 404 || (guarded && status >= 400 && status < 500)
+  return status === 401 || status === 403 || status === 404 || (keyless && status >= 400 && status < 500)
 }
 
 function brokenAnswer({ voice, honoursKeys }: Rule, { error, late }: Extract<Sent, { kind: 'broken' }>): Answer {

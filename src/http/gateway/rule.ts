@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { defaults } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import type { ContentKey } from '../protocol/content-options.ts'
 import { normaliseTarget } from '../protocol/path.ts'
 import type { Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
@@ -13,7 +14,6 @@ import { allowedBy } from './authorize.ts'
 import { createWho, namesCaller } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
 import { bindingFor, type CredentialBinding, type Presented } from './credentials.ts'
-import { CONTENT_KEY_HEADER } from './guard.ts'
 import { methodsAskedFor, originForm, type Passing } from './headers.ts'
 import { labelOf } from './labels.ts'
 import { gatewayDefaults } from './limits.ts'
@@ -44,8 +44,6 @@ export interface Rule {
   readonly voice: Voice
   readonly who: (asked: Asked) => Who | Promise<Who>
   readonly route: Route<Asked, unknown>
-  /** For requests without a key, where their content stands for one. */
-  readonly guard: { readonly route: Route<Asked, unknown>; readonly failClosed: boolean } | null
   /** Null where callers are trusted, or the upstream authorizes them. */
   readonly binding: CredentialBinding | null
   /** Null where no token is verified, or where it makes no difference. */
@@ -63,12 +61,8 @@ export interface RuleParts {
   readonly path: string
   readonly strict?: boolean
   readonly definition: RouteDefinition<Asked>
-  readonly guarded?: {
-    readonly definition: RouteDefinition<Asked>
-    readonly failClosed: boolean
-    /** Strangers may send the same content without knowing of each other. */
-    readonly who: (asked: Asked) => Who | Promise<Who>
-  }
+  /** For requests without a key: unrelated callers may well send the same content. */
+  readonly contentWho?: (asked: Asked) => Who | Promise<Who>
   readonly who: (asked: Asked) => Who | Promise<Who>
   readonly voice: VoiceOptions
   readonly upstream: Upstream
@@ -83,7 +77,7 @@ export interface RuleParts {
 }
 
 export function createRule(parts: RuleParts): Rule {
-  const { ledger, who, onError, definition, guarded, voice, region } = parts
+  const { ledger, who, contentWho, onError, definition, voice, region } = parts
   const near = region === undefined ? {} : { region: withinTime(region, parts) }
   const options = { ledger, who, onError, ...voice, ...near }
   const { keyFrom = { header: DEFAULT_KEY_HEADER } } = definition
@@ -98,14 +92,7 @@ export function createRule(parts: RuleParts): Rule {
     maxBodyBytes: parts.maxBodyBytes,
     voice: createVoice({ ...voice, ...(definition.profile === undefined ? {} : { profile: definition.profile }) }),
     who,
-    route: createRoute(options, definition),
-    guard:
-      guarded === undefined
-        ? null
-        : {
-            route: createRoute({ ...options, who: guarded.who }, guarded.definition),
-            failClosed: guarded.failClosed,
-          },
+    route: createRoute(options, definition, contentWho),
     binding: parts.binding ?? null,
     tokens: parts.tokens ?? null,
     notDone: new Set(parts.notDone),
@@ -162,7 +149,7 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
   const upstream = context.upstreamOf(rule.upstream)
   const passing = passingOf(config)
   const times = { ...timesOf(config.timeouts), ...given(rule.timeouts ?? {}) }
-  const { authorize, replay = 'same-credential', key = 'optional' } = rule
+  const { authorize, replay = 'same-credential', key = 'optional', content } = rule
   const decided = authorize !== undefined || replay === 'trusted'
   // A trusted or authorized caller must have a name: many callers share credentials without one.
   const binding = !decided ? bindingFor(rule) : rule.caller === undefined ? bindingFor(rule, namesCaller) : null
@@ -176,7 +163,7 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
       retainMs: rule.retainMs,
       maxAnswerBytes: rule.maxAnswerBytes,
     }),
-    effect: rule.honoursKeys === true ? 'repeatable' : 'external',
+    ...(rule.honoursKeys === true ? { effect: 'repeatable' } : { effect: 'external', onAbandoned: 'hold' }),
     keepHeaders: [...(rule.keepHeaders ?? []), ...(binding === null ? [] : [binding.header])],
     ...(binding === null ? {} : { bound: binding }),
     ...(authorize === undefined
@@ -191,11 +178,9 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
     methods: typeof rule.method === 'string' ? [rule.method] : rule.method,
     path: rule.path,
     strict: rule.strict ?? config.strict ?? false,
-    definition: { ...definition, key: key === 'guarded' ? 'optional' : key },
-    ...(key === 'guarded'
-      ? { guarded: { ...guardOf(rule, definition), who: ({ message }: Asked) => eachOne(message) } }
-      : {}),
+    definition: key === 'required' ? { ...definition, key } : { ...definition, key, content: contentOf(content) },
     who: ({ message }) => who(message),
+    contentWho: ({ message }) => eachOne(message),
     voice: context.voice,
     upstream,
     passing,
@@ -211,26 +196,9 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
 
 const DEFAULT_TENANT = 'gateway'
 
-/** The same route once more, for requests whose content is their key, for as long as the window. */
-function guardOf(
-  { guard = {} }: RouteRule,
-  definition: RouteDefinition<Asked>,
-): Omit<NonNullable<RuleParts['guarded']>, 'who'> {
-  const { windowMs = gatewayDefaults.windowMs, deadlineMs = gatewayDefaults.guardMs, failClosed = false } = guard
-  return {
-    failClosed,
-    definition: {
-      ...definition,
-      ...(definition.name === undefined ? {} : { name: `guard.${definition.name}` }),
-      keyFrom: { header: CONTENT_KEY_HEADER },
-      key: 'required',
-      decideMs: deadlineMs,
-      retainMs: windowMs,
-      retainFrom: 'claimed',
-      // Content with an unknown outcome stays blocked as long as any other.
-      unknownMs: windowMs,
-    } as RouteDefinition<Asked>,
-  }
+/** A store that is slow does not hold a request for long, and strangers may send the same. */
+function contentOf(content: RouteRule['content']): ContentKey | undefined {
+  return content === undefined ? undefined : { scope: 'caller', decideMs: gatewayDefaults.decideMs, ...content }
 }
 
 export function passingOf({ trustForwarded = false, host = 'client', region }: GatewayConfig): Passing {

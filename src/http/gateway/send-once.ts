@@ -19,7 +19,8 @@ export async function sendOnce(
   rule: Rule,
   asked: Asked,
   running: Running<unknown>,
-  guarded: boolean,
+  /** The upstream gets a key for a request that has none. */
+  keyless: boolean,
   /** How often an answer to this very request was cut. */
   cuts: number,
 ): Promise<SentOnce> {
@@ -45,7 +46,7 @@ export async function sendOnce(
       host: passing.host === 'upstream' ? upstream.host : null,
       length: spool.length,
       identityEncoding: true,
-      ...(guarded && honoursKeys ? { added: [rule.keyHeader, keyWhileHeld(context)] } : {}),
+      ...(keyless && honoursKeys ? { added: [rule.keyHeader, keyWhileHeld(context)] } : {}),
     })
     const head = { method: message.method ?? 'POST', target: originForm(message.url ?? '/'), headers }
     const sent = await sendPlaced(head)

@@ -63,7 +63,7 @@ export function createTellStatus(
 
 /** The rule of a record whose operation is its resource; null where a name, or no rule any more, stands for it. */
 function ruleOf(rules: readonly Rule[], { operation }: Identity): Rule | 'unreadable' | null {
-  const [, method, path] = /^([A-Z]+) (\/.*)$/.exec(operation) ?? []
+  const [, method, path] = /^(?:guard\.)?([A-Z]+) (\/.*)$/.exec(operation) ?? []
   if (method === undefined || path === undefined) return operation.includes(' sha256:') ? 'unreadable' : null
   const rule = ruleFor(rules, method, path)
   return rule === 'malformed' ? null : rule

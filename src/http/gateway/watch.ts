@@ -36,7 +36,7 @@ export interface AccessEvent {
   readonly durationMs: number
 }
 
-/** A guard found the content once more, found it in flight, or could not ask. */
+/** The content of a request without a key was found once more, or in flight; or the store was down. */
 export interface Guarded {
   readonly kind: 'guard'
   readonly what: 'blocked' | 'pending' | 'error'
@@ -56,7 +56,7 @@ export type GatewayDecision =
   | 'expired'
   | 'too_many'
   | 'unavailable'
-  /** Not checked, because it has no key; or because the store of its guard was down. */
+  /** Not checked, because it has no key; or because the store was down, for one with a content. */
   | 'unkeyed'
   | 'unguarded'
   /** The home of its key, another region, has answered. */

@@ -3,6 +3,7 @@ import { OnceError } from '../../ledger/core/errors.ts'
 
 const sentences = {
   content_type: 'The content type is not text',
+  not_parsed: 'The body is neither JSON nor a form nor text, so its content cannot be compared',
   choose_failed: 'The function that chooses the fields of the body failed',
   inexact_number: 'A chosen field holds a number that would lose digits; send it as a string',
   percent_encoding: 'The form has an invalid percent-encoding',

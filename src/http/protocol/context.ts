@@ -15,7 +15,8 @@ export type HandlerContext<Tx, E extends EffectKind, K extends KeyRule> =
   | (K extends 'required' ? never : null)
 
 /** A definition whose effect and key rule decide the type of the handler's context. */
-export type DefinitionOf<N, E extends EffectKind, K extends KeyRule> = RouteDefinition<N> & {
+// oxlint-disable-next-line typescript/no-explicit-any -- where the framework does not know the type of a body.
+export type DefinitionOf<N, E extends EffectKind, K extends KeyRule, B = any> = RouteDefinition<N, B> & {
   readonly effect: E
   readonly key?: K
 }

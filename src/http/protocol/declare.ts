@@ -54,5 +54,5 @@ export function routesFor(ledger: object, operation: string): readonly RouteDefi
   const routes = routesOf.get(ledger) ?? []
   const named = routes.filter(({ name }) => name === operation)
   if (named.length > 0) return named
-  return /^[A-Z]+ (\/|sha256:)/.test(operation) ? routes.filter(({ name }) => name === undefined) : []
+  return /^(?:guard\.)?[A-Z]+ (\/|sha256:)/.test(operation) ? routes.filter(({ name }) => name === undefined) : []
 }

@@ -40,6 +40,17 @@ test('an unanswered question is open, and is found', () => {
   )
 })
 
+test('a route without a key says how its contents are compared', () => {
+  const keyOf = (definition: object) =>
+    answer({ ...escalate, definition: { ...escalate.definition, ...definition } as CommandRoute['definition'] }, 'key')
+  const where = 'the header Idempotency-Key'
+  assert.equal(keyOf({ key: 'optional' }), `no; with one in ${where} the request is protected`)
+  assert.equal(
+    keyOf({ key: 'optional', content: {} }),
+    `no; without one in ${where} equal contents of a tenant are one request for 15 min`,
+  )
+})
+
 test('a batch answers for its items', () => {
   const batch: ServedRoute = {
     kind: 'batch',

@@ -1,5 +1,6 @@
 import { DAY, defaults, HOUR, MINUTE, SECOND } from '../../ledger/core/limits.ts'
 import type { BulkDefinition } from './bulk.ts'
+import { CONTENT_WITHIN_MS } from './content-options.ts'
 import type { RouteDefinition, RouteNotes } from './route.ts'
 import { DEFAULT_KEY_HEADER } from './route.ts'
 
@@ -161,16 +162,13 @@ function notes({ businessUniqueness, outbox, documentation, tests }: RouteNotes 
   return { uniqueness: businessUniqueness, outbox, documentation, tests }
 }
 
-function keyAnswer({ key = 'required', keyFrom = { header: DEFAULT_KEY_HEADER } }: CommandRoute['definition']): string {
+function keyAnswer(definition: CommandRoute['definition']): string {
+  const { key = 'required', content, keyFrom = { header: DEFAULT_KEY_HEADER } } = definition
   const where = 'header' in keyFrom ? `the header ${keyFrom.header}` : `the field ${keyFrom.field}`
-  switch (key) {
-    case 'required':
-      return `yes, in ${where}`
-    case 'optional':
-      return `no; with one in ${where} the request is protected`
-    case 'guarded':
-      return `no; without one in ${where} the content guard decides`
-  }
+  if (key === 'required') return `yes, in ${where}`
+  if (content === undefined) return `no; with one in ${where} the request is protected`
+  const { withinMs = CONTENT_WITHIN_MS, scope = 'tenant' } = content
+  return `no; without one in ${where} equal contents of a ${scope} are one request for ${span(withinMs)}`
 }
 
 function fingerprintAnswer({ fingerprint, shape = 1 }: CommandRoute['definition']): string {

@@ -1,4 +1,5 @@
 import { defaults, SECOND } from '../../ledger/core/limits.ts'
+import { CONTENT_WITHIN_MS } from './content-options.ts'
 import type { BatchRoute, CommandRoute, ServedRoute } from './describe.ts'
 import { describe, retentionOf } from './describe.ts'
 import { headerOf } from './exchange.ts'
@@ -265,7 +266,9 @@ function commandContract({ kind, definition }: CommandRoute): Readonly<Record<st
     respondAsync = false,
   } = definition
   const named = definition.name === undefined ? {} : { operation: definition.name }
-  return { kind, ...named, effect, key, retainMs, afterExpiry, whileRunning, respondAsync, keep }
+  const { withinMs = CONTENT_WITHIN_MS, scope = 'tenant' } = definition.content ?? {}
+  const content = definition.content === undefined ? {} : { content: { withinMs, scope } }
+  return { kind, ...named, effect, key, ...content, retainMs, afterExpiry, whileRunning, respondAsync, keep }
 }
 
 function batchContract({ kind, definition }: BatchRoute): Readonly<Record<string, unknown>> {

@@ -5,17 +5,21 @@ import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Begun as BegunCommand } from '../../ledger/granted.ts'
 import type { Breaker } from '../../ledger/guard/breaker.ts'
 import { createBreaker } from '../../ledger/guard/breaker.ts'
+import { ANY_CALLER, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { RegionRouter } from '../region/region.ts'
+import { aboutContent, contentDefinition, opensWithoutStore, readContent, withinTime } from './content.ts'
+import type { ContentKey } from './content-options.ts'
+import type { RouteOperation } from './declare.ts'
 import { declareRoute } from './declare.ts'
 import { createEarly, type Early } from './early.ts'
 import { elsewhere, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
-import { beginGuarded } from './guarded.ts'
 import { hungUp } from './leaving.ts'
 import { checkedWho } from './options.ts'
 import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
+import type { RequestProblem } from './read.ts'
 import { createReader } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { Asked } from './replay.ts'
@@ -39,16 +43,21 @@ export interface HttpOptions<N, Tx> extends VoiceOptions {
 
 export type BegunRequest<Tx> =
   /** No key, and none needed: the handler runs without protection. */
-  | { readonly kind: 'unprotected' }
-  /** The protocol answers: a replay, or a problem document. */
-  | {
-      readonly kind: 'answer'
-      readonly answer: Answer
-      /** Why the ledger refused, where it did: for adapters that know another way. */
-      readonly refused?: string
-    }
-  /** The handler runs. Its answer is handed to `finish` before its last byte is sent, a cut one to `fail`. */
-  | Running<Tx>
+  (
+    | { readonly kind: 'unprotected' }
+    /** The protocol answers: a replay, or a problem document. */
+    | {
+        readonly kind: 'answer'
+        readonly answer: Answer
+        /** Why the ledger refused, where it did: for adapters that know another way. */
+        readonly refused?: string
+      }
+    /** The handler runs. Its answer is handed to `finish` before its last byte is sent, a cut one to `fail`. */
+    | Running<Tx>
+  ) & {
+    /** The key that was made of the content, where that is how the request was treated. */
+    readonly content?: string
+  }
 
 /** One protected route: the one algorithm, whatever the framework. */
 export interface Route<N, Tx> {
@@ -62,7 +71,33 @@ export interface Route<N, Tx> {
   fault(error: unknown): Answer
 }
 
-export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: RouteDefinition<N>): Route<N, Tx> {
+/** How a request is claimed: under the key that its caller sent, or under its content. */
+interface Way<N, Tx> {
+  readonly definition: RouteDefinition<N>
+  readonly operation: RouteOperation<Tx>
+  /** In front of the operation's name, so that keys and contents never meet. */
+  readonly prefix: string
+  readonly who: HttpOptions<N, Tx>['who']
+  /** For all callers of a tenant. */
+  readonly shared: boolean
+  readonly decideMs?: number | undefined
+  /** Where the store must decide in time, one that does not is spared, and its callers with it. */
+  readonly breaker: Breaker | null
+}
+
+/** A request with its key, whatever that was made of. */
+interface Keyed {
+  readonly key: string
+  readonly operation: string
+  readonly fingerprints: readonly [string, ...string[]]
+}
+
+/** @param contentWho where callers that share a key are told apart by their content */
+export function createRoute<N, Tx>(
+  options: HttpOptions<N, Tx>,
+  definition: RouteDefinition<N>,
+  contentWho: HttpOptions<N, Tx>['who'] = options.who,
+): Route<N, Tx> {
   checkRoute(definition)
   const profile = definition.profile ?? options.profile
   const voice = createVoice({ ...options, ...(profile === undefined ? {} : { profile }) })
@@ -70,12 +105,26 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     const why = "is not offered in the profile 'stripe', which has no answer for a request that is being processed"
     throw new OnceError('bad_option', `Route option \`respondAsync\` ${why}.`, { details: { option: 'respondAsync' } })
   }
-  const { keep = 'response', keepHeaders = [], whileRunning, decideMs } = definition
+  const { keep = 'response', keepHeaders = [], content } = definition
   const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
-  const operation = declareRoute(options.ledger, definition)
   const readRequest = createReader(definition)
-  /** Where the store must decide in time, one that does not is spared, and its callers with it. */
-  const breaker = decideMs === undefined ? null : createBreaker()
+  const byKey: Way<N, Tx> = { ...declared(definition), prefix: '', who: options.who, shared: false, breaker: null }
+  const byContent = content === undefined ? null : contentWay(content)
+
+  function declared(of: RouteDefinition<N>) {
+    return { definition: of, operation: declareRoute(options.ledger, of) }
+  }
+
+  function contentWay({ scope = 'tenant', decideMs, ...rest }: ContentKey): Way<N, Tx> {
+    return {
+      ...declared(contentDefinition(definition, rest)),
+      prefix: GUARD_PREFIX,
+      who: contentWho,
+      shared: scope === 'tenant',
+      decideMs,
+      breaker: decideMs === undefined ? null : createBreaker(),
+    }
+  }
 
   async function begin(given: Incoming, request: N, signal?: AbortSignal): Promise<BegunRequest<Tx>> {
     const { region } = options
@@ -84,37 +133,52 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     const found = readRequest(incoming)
     const read = found instanceof Promise ? await found : found
     if (read.kind === 'keyless') return withoutKey(incoming, request, signal)
-    if (read.kind === 'problem') {
-      return { kind: 'answer', answer: voice.say(read.situation, { ...read.detail, instance: incoming.target }) }
-    }
-    // 2. The caller, by the authentication of this request; or by the token of the region that forwarded it.
-    const sent = region === undefined ? null : sentHere(region, incoming, read, voice, await incoming.body())
-    if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
-    const { tenant, caller } = sent ?? checkedWho(await options.who(request), incoming)
-    const parts = { tenant, caller, operation: read.operation, key: read.key }
-    const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
-    return answer === null ? claimed(parts, read.fingerprints, incoming, request, signal) : { kind: 'answer', answer }
+    return read.kind === 'keyed' ? under(byKey, read, incoming, request, signal) : refused(read, incoming)
   }
 
+  function refused(read: RequestProblem, { target }: Incoming): BegunRequest<Tx> {
+    return { kind: 'answer', answer: voice.say(read.situation, { ...read.detail, instance: target }) }
+  }
+
+  async function under(
+    way: Way<N, Tx>,
+    read: Keyed,
+    incoming: Incoming,
+    request: N,
+    signal: AbortSignal | undefined,
+  ): Promise<BegunRequest<Tx>> {
+    const { region } = options
+    // 2. The caller, by the authentication of this request; or by the token of the region that forwarded it.
+    const named = { operation: way.prefix + read.operation, key: read.key }
+    const sent = region === undefined ? null : sentHere(region, incoming, named, voice, await incoming.body())
+    if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
+    const { tenant, caller } = sent ?? checkedWho(await way.who(request), incoming)
+    const parts = { tenant, caller: way.shared ? ANY_CALLER : caller, ...named }
+    const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
+    return answer === null
+      ? claimed(way, parts, read.fingerprints, incoming, request, signal)
+      : { kind: 'answer', answer }
+  }
+
+  /** Under its content, where the route has one. A store that is down does not stop what may run without it. */
   async function withoutKey(
     incoming: Incoming,
     request: N,
     signal: AbortSignal | undefined,
   ): Promise<BegunRequest<Tx>> {
-    const { guard, name = incoming.method } = definition
-    if (guard === undefined || guard === 'handler') return { kind: 'unprotected' }
-    // Nothing is recorded of the answer, so that no profile can make more of it than it says about the content.
-    return beginGuarded(guard, {
-      incoming,
-      request,
-      signal,
-      voice,
-      name,
-      rules: { ...rules(name), finality: 'deterministic' },
-    })
+    if (byContent === null || content === undefined) return { kind: 'unprotected' }
+    const read = await readContent(definition, content, incoming)
+    if (read.kind === 'problem') return refused(read, incoming)
+    const begun = await under(byContent, read, incoming, request, signal)
+    const opens = opensWithoutStore(definition)
+    if (begun.kind === 'answer' && isStoreDown(begun.refused) && opens)
+      return { kind: 'unprotected', content: read.key }
+    const running = begun.kind === 'run' && opens ? withinTime(begun, content.decideMs) : begun
+    return { ...running, content: read.key }
   }
 
   async function claimed(
+    way: Way<N, Tx>,
     parts: IdentityParts & { readonly operation: string },
     fingerprints: readonly [string, ...string[]],
     incoming: Pick<Incoming, 'method' | 'target' | 'header'>,
@@ -122,6 +186,8 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     signal: AbortSignal | undefined,
   ): Promise<BegunRequest<Tx>> {
     const { method, target } = incoming
+    const { breaker, decideMs, prefix } = way
+    const name = parts.operation.slice(prefix.length)
     const waitMs = definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null
     const asks = breaker === null || breaker.allows()
     const call = {
@@ -132,17 +198,18 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     }
     try {
       // 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited.
-      const begun = await operation.begin(parts, null, call).catch(refusedBy)
+      const begun = await way.operation.begin(parts, null, call).catch(refusedBy)
       if (breaker !== null && asks) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
       // 4. The handler runs, and its answer settles the claim.
       if (begun.kind === 'granted') {
         const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(parts, waitMs, over)
-        return createRunning(begun, rules(parts.operation), early)
+        return createRunning(begun, rules(way, name), early)
       }
-      const ended = begun.execution as Execution<StoredAnswer>
-      const asked = { route: definition, operation: parts.operation, method, target, request }
+      const execution = begun.execution as Execution<StoredAnswer>
+      const ended = way === byContent ? aboutContent(execution) : execution
+      const asked = { route: way.definition, operation: name, method, target, request }
       const answer =
-        (await changed(parts, ended, request, target)) ??
+        (await changed(way, parts, ended, request, target)) ??
         (waitMs === null ? null : stillRunning(parts, ended)) ??
         (await recordedAnswer(voice, ended, asked))
       return ended.kind === 'refused'
@@ -170,6 +237,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
 
   /** A caller that may not see the record does not learn either whether it was for the same request. */
   async function changed(
+    { definition: { whileRunning } }: Way<N, Tx>,
     parts: IdentityParts & { readonly operation: string },
     ended: Execution<StoredAnswer>,
     request: N,
@@ -188,7 +256,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     return voice.say(situation, { instance: target, ...detail })
   }
 
-  function rules(name: string): RunRules {
+  function rules({ definition: { whileRunning } }: Way<N, Tx>, name: string): RunRules {
     return {
       finality: definition.finality ?? voice.profile.finality,
       keep: keeping,
@@ -236,9 +304,12 @@ function acceptedAnswer(voice: Voice, error: OnceError, name: string): Answer {
 
 /** Whether the store has decided, whatever it was. */
 function learn(breaker: Breaker, ended: Execution<unknown> | null): void {
-  const refused = ended?.kind === 'refused' ? ended.error.code : null
-  if (refused === 'store_unavailable' || refused === 'store_busy') breaker.failed()
+  if (isStoreDown(ended?.kind === 'refused' ? ended.error.code : undefined)) breaker.failed()
   else breaker.worked()
+}
+
+function isStoreDown(refused: string | undefined): boolean {
+  return refused === 'store_unavailable' || refused === 'store_busy'
 }
 
 /** A request that is sent on needs its body once more. */

@@ -3,6 +3,7 @@ import { isOnceError } from '../../ledger/core/errors.ts'
 import { fingerprintOf } from '../../ledger/core/fingerprint.ts'
 import type { BodyFingerprint, BodyInput } from './body.ts'
 import { fingerprintBody } from './body.ts'
+import { bodyRefusal } from './body-refusal.ts'
 import type { Incoming, IncomingBody } from './exchange.ts'
 import { UnreadableBody } from './exchange.ts'
 import type { KeyFound } from './key.ts'
@@ -32,13 +33,6 @@ export interface RequestProblem {
   readonly kind: 'problem'
   readonly situation: Situation
   readonly detail: ProblemDetail
-}
-
-/** Evaluated by the handler, but part of what was asked: a retry must carry the same ones. */
-const CONDITIONS = ['if-match', 'if-none-match']
-
-export function conditionsOf(incoming: Incoming): readonly (readonly string[])[] {
-  return CONDITIONS.map((name) => incoming.header(name))
 }
 
 /** Reads the requests of one route. A promise only where something has to be waited for. */
@@ -116,7 +110,7 @@ export function createReader<N>(route: RouteDefinition<N>): Reader {
   }
 }
 
-function asProblem(error: unknown): RequestProblem {
+export function asProblem(error: unknown): RequestProblem {
   const found = unreadable(error)
   if (found === null) throw error
   return found
@@ -163,14 +157,36 @@ export function wholeBody(incoming: Pick<Incoming, 'header'>, body: IncomingBody
   return bodyMeaning(incoming, body, { shape: 1, choose: undefined }).fingerprint
 }
 
+/** The body as a parser gives it: a JSON value, the fields of a form, or text. Throws `bad_input` for any other. */
+export function parsedBody(incoming: Pick<Incoming, 'header'>, body: IncomingBody): unknown {
+  if ('parsed' in body) return body.parsed
+  const { contentType, contentEncoding, body: bytes } = questionOf(incoming, body, 1, null)
+  const { json } = fingerprintBody({ contentType, contentEncoding, body: bytes, shape: 1, parse: true })
+  if (json !== undefined) return json
+  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
+  const text = contentEncoding === null ? new TextDecoder().decode(bytes) : null
+  if (text !== null && type === 'application/x-www-form-urlencoded') return formFields(new URLSearchParams(text))
+  if (text !== null && type.startsWith('text/')) return text
+  throw bodyRefusal('not_parsed', { field: 'body' })
+}
+
+/** A field that is there several times is a list, as in common form parsers. */
+function formFields(form: URLSearchParams): Readonly<Record<string, string | readonly string[]>> {
+  const fields = [...new Set(form.keys())].map((name): [string, string | string[]] => {
+    const values = form.getAll(name)
+    return [name, values.length === 1 ? values.join() : values]
+  })
+  return Object.fromEntries(fields)
+}
+
 const LONGEST_PATH_CHARS = 400
 
 /** A path that would not fit into an identity is named by its digest: it stays a resource of its own. */
-function resource(method: string, path: string): string {
+export function resource(method: string, path: string): string {
   return path.length <= LONGEST_PATH_CHARS ? `${method} ${path}` : `${method} sha256:${sha256Hex(path)}`
 }
 
-function problem(situation: Situation, detail: string, operation?: string): RequestProblem {
+export function problem(situation: Situation, detail: string, operation?: string): RequestProblem {
   return { kind: 'problem', situation, detail: { detail, ...(operation === undefined ? {} : { operation }) } }
 }
 

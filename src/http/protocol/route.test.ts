@@ -5,35 +5,46 @@ import type { RouteDefinition } from './route.ts'
 import { checkRoute } from './route.ts'
 
 const good: RouteDefinition<never> = { effect: 'external' }
-const guard = { send: () => Promise.reject(new Error('never asked')), duplicate: () => answer() }
 const answer = () => ({ status: 200, headers: [], body: new Uint8Array() })
 
 test('routes that can work are accepted', () => {
   checkRoute(good)
   checkRoute({ ...good, keep: 'pointer', rebuild: answer, sensitive: true, authorize: () => true })
   checkRoute({ ...good, maxAnswerBytes: 0, keepHeaders: ['X-Thing-Id', 'Allow'] })
-  checkRoute({ effect: 'transaction', key: 'guarded', guard: 'handler' })
-  checkRoute({ effect: 'external', key: 'guarded', guard })
+  checkRoute({ effect: 'transaction', key: 'optional', content: { onStoreDown: 'closed', scope: 'caller' } })
+  checkRoute({
+    effect: 'external',
+    key: 'optional',
+    content: { of: ({ to }) => [to], withinMs: 1, waitMs: 0, decideMs: 1 },
+  })
   checkRoute({ ...good, name: 'thing', probe: async () => ({ answer: 'prevented' }) })
 })
 
-test('a guarded route without its guard does not compile', () => {
-  // @ts-expect-error -- the guard is missing.
-  const without: RouteDefinition<never> = { effect: 'external', key: 'guarded' }
-  // @ts-expect-error -- a lock holds no transaction.
-  const inside: RouteDefinition<never> = { effect: 'transaction', key: 'guarded', guard }
-  // @ts-expect-error -- the guard would not be called.
-  const unasked: RouteDefinition<never> = { effect: 'external', key: 'optional', guard: 'handler' }
-  for (const route of [without, inside, unasked]) assert.throws(() => checkRoute(route))
+test('a content beside a required key does not compile', () => {
+  // @ts-expect-error -- every request has a key.
+  const required: RouteDefinition<never> = { effect: 'external', key: 'required', content: {} }
+  // @ts-expect-error -- a key is required where nothing is said about it.
+  const unsaid: RouteDefinition<never> = { effect: 'external', content: {} }
+  for (const route of [required, unsaid]) assert.throws(() => checkRoute(route))
 })
+
+const optional = { ...good, key: 'optional' }
 
 const bad: readonly [option: string, route: object][] = [
   ['effect', {}],
   ['effect', { effect: 'maybe' }],
   ['key', { ...good, key: 'sometimes' }],
-  ['guard', { ...good, key: 'guarded' }],
-  ['guard', { ...good, key: 'optional', guard: 'handler' }],
-  ['guard', { effect: 'transaction', key: 'guarded', guard }],
+  ['key', { ...good, key: 'guarded' }],
+  ['content', { ...good, content: {} }],
+  ['content', { ...optional, content: 'body' }],
+  ['window', { ...optional, content: { window: 5 } }],
+  ['content.of', { ...optional, content: { of: 'body' } }],
+  ['content.withinMs', { ...optional, content: { withinMs: 0 } }],
+  ['content.scope', { ...optional, content: { scope: 'world' } }],
+  ['content.waitMs', { ...optional, content: { waitMs: -1 } }],
+  ['content.onStoreDown', { ...optional, content: { onStoreDown: 'maybe' } }],
+  ['content.onStoreDown', { effect: 'transaction', key: 'optional', content: { onStoreDown: 'open' } }],
+  ['content.decideMs', { ...optional, content: { decideMs: 0 } }],
   ['rebuild', { ...good, keep: 'pointer' }],
   ['sensitive', { ...good, sensitive: true, authorize: () => true }],
   ['authorize', { ...good, sensitive: true, keep: 'outcome' }],

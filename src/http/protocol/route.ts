@@ -2,8 +2,9 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import type { OnAbandoned, Pointer } from '../../ledger/core/record.ts'
 import type { EffectKind, LeasedDefinition, ProbeAnswer, ProbedAttempt, WhileRunning } from '../../ledger/definition.ts'
-import type { GuardedAttempt, Verdict } from '../../ledger/guard/guard.ts'
-import type { Answer, IncomingBody } from './exchange.ts'
+import type { ContentKey } from './content-options.ts'
+import { checkContent } from './content-options.ts'
+import type { Answer } from './exchange.ts'
 import type { Finality } from './finality.ts'
 import { refuseUnknown } from './options.ts'
 import type { ProfileName } from './profiles.ts'
@@ -16,36 +17,14 @@ export type KeySource =
   /** A field of a JSON body, with dots for nesting. */
   | { readonly field: string }
 
-/** What a route says about itself. `N` is the framework's own request. */
-export type RouteDefinition<N> = RouteOptions<N> & KeyPolicy<N>
+/** What a route says about itself. `N` is the framework's own request, `B` the type of its body. */
+// oxlint-disable-next-line typescript/no-explicit-any -- where the framework does not know the type of a body.
+export type RouteDefinition<N, B = any> = RouteOptions<N> & KeyPolicy<B>
 
-/** How a request without a key is treated: refused, run unprotected, or left to a guard on its content. */
-type KeyPolicy<N> =
-  | { readonly key?: 'required' | 'optional'; readonly guard?: never }
-  /** The handler asks a guard by itself, whether there is a key or not. */
-  | { readonly key: 'guarded'; readonly guard: 'handler' }
-  /** A lock is held under a lease, so that there is no transaction for such a request. */
-  | { readonly key: 'guarded'; readonly guard: RouteGuard<N>; readonly effect: Exclude<EffectKind, 'transaction'> }
-
-/**
- * For requests without a key: a guard on what they say. Its lock is the handler's attempt, and what the handler attaches
- * is the original. A handler that attaches nothing is stood for by its `Location`, or by its status.
- */
-export interface RouteGuard<N> {
-  /** Turns the request into the guard's message: `(request, effect) => guard.send(messageOf(request), effect)`. */
-  send<T>(
-    request: N,
-    effect: (lock: GuardedAttempt | null) => Promise<T>,
-    /** For servers that parse no bodies: read here, it can still be read by the handler. */
-    body: () => Promise<IncomingBody>,
-  ): Promise<Verdict<T>>
-  /** What a duplicate is answered, with the rights of its own request. */
-  duplicate(found: Duplicate, request: N): Answer | Promise<Answer>
-  /** What is answered while the original is in flight; the problem `request-in-progress`, when left out. */
-  pending?(request: N): Answer | Promise<Answer>
-}
-
-type Duplicate = Extract<Verdict<unknown>, { readonly kind: 'duplicate' }>
+/** A request without a key is refused; or it runs without protection, unless its content is its key. */
+type KeyPolicy<B> =
+  | { readonly key?: 'required'; readonly content?: undefined }
+  | { readonly key: 'optional'; readonly content?: ContentKey<B> | undefined }
 
 /**
  * Ties a response to a proof of its first caller's identity: the proof is recorded as a header, and the response is replayed
@@ -81,11 +60,6 @@ interface RouteOptions<N> {
    */
   readonly respondAsync?: boolean
   readonly bound?: AnswerBinding<N>
-  /**
-   * How long the store may take to say how things stand, before the answer is 503; its usual deadline, when left out.
-   * A store that failed to five times in a row is not asked for five seconds: only what this process knows decides then.
-   */
-  readonly decideMs?: number
   /** Which fields of a JSON body make it the same command; all of it, when left out. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the body's type is the route's own business.
   readonly fingerprint?: (body: any) => unknown
@@ -148,7 +122,7 @@ const routeOptions = {
   name: true,
   effect: true,
   key: true,
-  guard: true,
+  content: true,
   keyFrom: true,
   retainMs: true,
   retainFrom: true,
@@ -163,7 +137,6 @@ const routeOptions = {
   whileRunning: true,
   respondAsync: true,
   bound: true,
-  decideMs: true,
   fingerprint: true,
   shape: true,
   shapes: true,
@@ -187,13 +160,10 @@ export function checkRoute<N>(route: RouteDefinition<N>): void {
   if (!['transaction', 'repeatable', 'external'].includes(route.effect)) {
     bad('effect', "must be 'transaction', 'repeatable' or 'external': no default is right for everyone")
   }
-  if (route.key !== undefined && !['required', 'optional', 'guarded'].includes(route.key)) {
-    bad('key', "must be 'required', 'optional' or 'guarded'")
+  if (route.key !== undefined && !['required', 'optional'].includes(route.key)) {
+    bad('key', "must be 'required' or 'optional'")
   }
-  if ((route.key === 'guarded') !== (route.guard !== undefined)) bad('guard', "is needed where key is 'guarded', only")
-  if (typeof route.guard === 'object' && (route.effect as EffectKind) === 'transaction') {
-    bad('guard', "holds no transaction: require a key, or let the handler ask its guard with guard: 'handler'")
-  }
+  checkContent(route)
   if (route.keep === 'pointer' && route.rebuild === undefined) bad('rebuild', "is needed where keep is 'pointer'")
   if (route.sensitive === true && (route.keep ?? 'response') === 'response') {
     bad('sensitive', "allows only keep: 'pointer' or 'outcome'")
@@ -208,7 +178,6 @@ export function checkRoute<N>(route: RouteDefinition<N>): void {
   if (!Number.isSafeInteger(maxAnswerBytes) || maxAnswerBytes < 0 || maxAnswerBytes > MAX_ANSWER_BYTES) {
     bad('maxAnswerBytes', `must be a whole number from 0 to ${MAX_ANSWER_BYTES}`)
   }
-  if (route.decideMs !== undefined && !(route.decideMs > 0)) bad('decideMs', 'must be a time in milliseconds')
   for (const name of route.keepHeaders ?? []) {
     if (!canBeKept(name.toLowerCase())) bad('keepHeaders', `must not name \`${name}\`, which belongs to one exchange`)
   }

@@ -4,6 +4,7 @@ import type { Identity } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Failure } from '../../ledger/core/verdict.ts'
+import { ANY_CALLER, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import { routesFor } from './declare.ts'
 import { type Uncommitted, uncommittedOf } from './early.ts'
 import type { Head } from './elsewhere.ts'
@@ -70,7 +71,8 @@ export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationSta
 }
 
 export function isOf(identity: Identity, { tenant, caller }: Who): boolean {
-  return identity.tenant === tenant && identity.caller === caller
+  const shared = identity.caller === ANY_CALLER && identity.operation.startsWith(GUARD_PREFIX)
+  return identity.tenant === tenant && (identity.caller === caller || shared)
 }
 
 /** A request for the status of an operation. */

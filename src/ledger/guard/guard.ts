@@ -2,13 +2,13 @@ import { createListeners } from '../../runtime/listeners.ts'
 import { checkEffect, checkLedger } from '../arguments.ts'
 import type { Claimed, Lease } from '../claim.ts'
 import { failed, succeeded } from '../claim.ts'
-import { digestParts } from '../core/digest.ts'
 import { isOnceError } from '../core/errors.ts'
 import { MINUTE, SECOND } from '../core/limits.ts'
 import type { Pointer } from '../core/record.ts'
 import type { EffectContext } from '../effect-context.ts'
 import type { Ledger } from '../ledger.ts'
 import { createBounded, isStoreFault } from './bounded.ts'
+import { ANY_CALLER, contentKey, contentPolicy, GUARD_PREFIX } from './content-key.ts'
 import { type Content, createContents, type Found } from './contents.ts'
 
 /**
@@ -97,10 +97,6 @@ type Asked = Claimed | { readonly kind: 'error'; readonly error: unknown }
 
 const WINDOW_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
-/** Locks belong to the content, not to its sender. */
-const ANY_CALLER = '*'
-/** Of the operations whose keys are contents. */
-export const GUARD_PREFIX = 'guard.'
 /** A lock whose end is lost would keep its content from being sent, or from being found, for as long as it beats. */
 const INSIST = { insist: true }
 
@@ -110,18 +106,15 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   const lock = ledger.operation<null>({
     name: GUARD_PREFIX + name,
     effect: 'external',
-    retainMs: windowMs,
-    retainFrom: 'claimed',
-    // A holder that died before the original existed leaves the lock free; afterwards the original stands.
-    onAbandoned: 'hold_attached',
+    ...contentPolicy(windowMs),
     keep: 'outcome',
   })
   const bounded = createBounded(options.deadlineMs ?? null)
   const contents = createContents()
 
   function partsOf(message: M): { tenant: string; caller: string; key: string } {
-    const [tenant, ...rest] = options.identity(message)
-    return { tenant, caller: ANY_CALLER, key: digestParts([tenant, ...rest.map((part) => part ?? null)]) }
+    const parts = options.identity(message)
+    return { tenant: parts[0], caller: ANY_CALLER, key: contentKey(parts) }
   }
 
   const { emit: tell } = createListeners(options.on)

@@ -4,9 +4,9 @@ import { serveGateway } from './serve.ts'
 
 /** What differs in a gateway: it knows only the upstream's response, and cannot authenticate. */
 const otherwise: readonly (readonly [RegExp, string])[] = [
-  [/^transaction: |of a transaction/, 'no transaction reaches through HTTP'],
+  [/^transaction: |of a transaction|in a transaction/, 'no transaction reaches through HTTP'],
   [/^async: /, 'the gateway offers no `Prefer: respond-async`'],
-  [/^guard: /, 'the gateway guards by the content of the whole request: guard.test.ts'],
+  [/^content: a failed original/, 'a refusal of the upstream frees its content: guard.test.ts'],
   [/pointer|3 MB as/, 'an upstream attaches no pointer'],
   [/marks as|marked|after the mark/, 'an upstream marks nothing'],
   [/thrown|refused connection|failed before its effect/, 'an upstream throws nothing: broken.test.ts has its faults'],

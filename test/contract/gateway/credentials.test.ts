@@ -118,7 +118,7 @@ test('without any credential a retry is answered, whatever else differs in its h
 
 test('a guard separates two callers with the same content, and joins two requests of one caller', async (context) => {
   const upstream = await openCounting(context)
-  const world = await openGateway(context, upstream.url, [{ ...plain, key: 'guarded', guard: { deadlineMs: 5_000 } }])
+  const world = await openGateway(context, upstream.url, [{ ...plain, key: 'optional', content: { decideMs: 5_000 } }])
   const send = (authorization: string) => world.ask({ key: null, headers: { authorization } })
   assert.equal((await send('Bearer one')).replayed, false)
   assert.equal((await send('Bearer two')).replayed, false, 'another caller with the same content')
@@ -144,7 +144,7 @@ test('statuses that a rule calls "not done" free the key, also under a guard', a
   )
   const world = await openGateway(context, upstream.url, [
     { ...things, path: '/keyed', notDone: [500] },
-    { ...things, path: '/guarded', key: 'guarded', guard: { deadlineMs: 5_000 }, notDone: [500] },
+    { ...things, path: '/guarded', key: 'optional', content: { decideMs: 5_000 }, notDone: [500] },
     { ...things, path: '/strict' },
   ])
   for (const [path, key] of [

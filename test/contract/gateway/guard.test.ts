@@ -89,7 +89,7 @@ test('without a store a guard lets requests pass, unless configured to refuse; a
   const world = await openGateway(
     context,
     upstream.url,
-    [guarded, { ...guarded, path: '/closed', guard: { ...guarded.guard, failClosed: true } }],
+    [guarded, { ...guarded, path: '/closed', content: { ...guarded.content, onStoreDown: 'closed' } }],
     {},
     (store) => createFaultyStore(store, { script: () => (away ? 'refused' : undefined) }),
   )
@@ -149,8 +149,8 @@ test('a store that hangs keeps a request without a key for the deadline of its g
   const gate = Promise.withResolvers<void>()
   const deadlines = holdDeadlines(DEADLINE_MS)
   const routes = [
-    { ...guarded, guard: { deadlineMs: DEADLINE_MS } },
-    { ...guarded, path: '/closed', guard: { deadlineMs: DEADLINE_MS, failClosed: true } },
+    { ...guarded, content: { decideMs: DEADLINE_MS } },
+    { ...guarded, path: '/closed', content: { decideMs: DEADLINE_MS, onStoreDown: 'closed' as const } },
   ]
   const stalling = (store: Store) => createFaultyStore(store, { script: () => 'none', delay: () => gate.promise })
   const { runtime } = deadlines
@@ -191,7 +191,7 @@ test('a store that hangs once a request is under way does not keep its answer', 
     stalled = gate.promise
     response.writeHead(201).end('one')
   })
-  const routes = [{ ...guarded, guard: { deadlineMs: DEADLINE_MS } }]
+  const routes = [{ ...guarded, content: { decideMs: DEADLINE_MS } }]
   const stalling = (store: Store) => createFaultyStore(store, { script: () => 'none', delay: () => stalled })
   const { runtime } = holdDeadlines(DEADLINE_MS)
   const world = await openGateway(context, upstream.url, routes, {}, stalling, undefined, runtime)
@@ -209,7 +209,7 @@ test('a duplicate at another gateway is waited for beyond the deadline of the gu
     await gate.promise
     response.writeHead(201).end('one')
   })
-  const routes = [{ ...guarded, guard: { deadlineMs: DEADLINE_MS } }]
+  const routes = [{ ...guarded, content: { decideMs: DEADLINE_MS } }]
   const deadlines = holdDeadlines(DEADLINE_MS)
   const { runtime } = deadlines
   let shared: Store | undefined

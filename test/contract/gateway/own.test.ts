@@ -84,7 +84,7 @@ test('one log line and one count for every attempt; neither has a usable secret'
   const { caller: _shared, ...derived } = things
   const routes = [
     { ...derived, path: '/things/:id' },
-    { ...derived, path: '/content', key: 'guarded' as const, guard: guarded.guard },
+    { ...derived, path: '/content', key: 'optional' as const, content: guarded.content },
   ]
   const metricsToken = 'a token of the scraper'.replaceAll(' ', '-')
   const config = { upstream: upstream.url, routes, metricsToken }

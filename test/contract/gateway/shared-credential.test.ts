@@ -11,7 +11,7 @@ test('beside a credential that all share, an answer is shown to its own cookie o
   const world = await openGateway(context, upstream.url, [
     derived,
     { ...derived, path: '/named', caller: { header: 'x-api-key' } },
-    { ...derived, path: '/guarded', key: 'guarded', guard: { deadlineMs: 10_000 } },
+    { ...derived, path: '/guarded', key: 'optional', content: { decideMs: 10_000 } },
   ])
   for (const [at, credential] of shared.entries()) {
     const ask = (cookie: string) => world.ask({ key: `key-${at}`, headers: { ...credential, cookie } })

@@ -96,13 +96,28 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
     ['key: a bare key is accepted and equal', 'lost: twenty twins at once are one effect and twenty equal answers'],
   ],
   [
-    'guards are never asked',
-    definedBy(({ key }) => (key === 'guarded' ? { guard: 'handler' } : {})),
+    'contents do not count',
+    definedBy(() => ({ content: undefined })),
     [
-      'guard: without a key the same content runs once, for its window',
-      'guard: while the original is in flight, its duplicate is sent away after a while',
-      'guard: locks that cannot be asked refuse the request where the guard fails closed',
+      'content: without a key the same content runs once',
+      'content: while the original is in flight, its duplicate gets 409 after its wait',
+      'content: while the store is down a closed route answers 503',
     ],
+  ],
+  [
+    'every caller has contents of its own',
+    definedBy(({ content }) => (content === undefined ? {} : { content: { ...content, scope: 'caller' } })),
+    ['content: callers of a tenant share it, unless its scope is the caller'],
+  ],
+  [
+    'a tenant has no contents of one caller',
+    definedBy(({ content }) => (content === undefined ? {} : { content: { ...content, scope: 'tenant' } })),
+    ['content: callers of a tenant share it, unless its scope is the caller'],
+  ],
+  [
+    'contents are kept for longer than their window',
+    definedBy(({ content }) => (content === undefined ? {} : { content: { ...content, withinMs: 3_600_000 } })),
+    ['content: the window counts from the claim, and no duplicate extends it'],
   ],
 ]
 

@@ -13,6 +13,13 @@ import { createProtect as protectKoa } from 'onceonly/koa'
 import type { MemoryTx } from 'onceonly/memory'
 import { own } from './own.ts'
 
+interface Letter {
+  readonly to: string
+  readonly text?: string
+}
+
+const byContent = { effect: 'external', key: 'optional' } as const
+
 /** Compiled by the type check: what a handler sees of its framework, and of the context. */
 
 test('handlers are typed by their framework, and the context by the definition', (context) => {
@@ -37,6 +44,21 @@ test('handlers are typed by their framework, and the context by the definition',
     const typed: MemoryTx | undefined = once?.tx
     return typed
   })
+  onExpress(
+    { effect: 'external', key: 'optional', content: { of: (body: Letter) => [body.to, body.text] } },
+    (request, _response, once) => {
+      const to: string = request.body.to
+      // @ts-expect-error -- null while the store is down.
+      void once.effectKey
+      return to
+    },
+  )
+  express().post(
+    '/letters',
+    onExpress({ ...byContent, content: { of: (body) => [body.to, body.text] } }, () => {}),
+  )
+  // @ts-expect-error -- no part of a content.
+  onExpress({ ...byContent, content: { of: (body: { to: Date }) => [body.to] } }, () => {})
   // @ts-expect-error -- not an option.
   assert.throws(() => onExpress({ effect: 'external', ttl: 5 }, () => {}))
   // @ts-expect-error -- `who` is needed.
@@ -49,6 +71,15 @@ test('handlers are typed by their framework, and the context by the definition',
       const item: string = request.body.item
       return { ok: item !== '' && tx !== null }
     }),
+  )
+  fastify().post<{ Body: Letter }>(
+    '/letters',
+    onFastify({ ...byContent, content: { of: (body) => [body.to, body.text] } }, async () => {}),
+  )
+  fastify().post<{ Body: Letter }>(
+    '/letters',
+    // @ts-expect-error -- not in the body.
+    onFastify({ ...byContent, content: { of: (body) => [body.subject] } }, async () => {}),
   )
   fastify().post<{ Reply: { ok: boolean } }>(
     '/orders',
@@ -68,6 +99,11 @@ test('handlers are typed by their framework, and the context by the definition',
       return c.json({ given, user, typed: tx !== null }, 201)
     }),
   )
+  const letter = validator('json', (given: Letter) => given)
+  onHono({ ...byContent, content: { of: (body) => [body.to, body.text] } }, letter, (c) => c.json({}))
+  // @ts-expect-error -- not in the body.
+  onHono({ ...byContent, content: { of: (body) => [body.subject] } }, letter, (c) => c.json({}))
+  onHono({ ...byContent, content: { of: (body) => [body.to] } }, (c) => c.json({}))
   const call = async () => {
     const client = hc<typeof routes>('http://host')
     const answer = await client.orders[':id'].$post({ param: { id: '1' }, json: { amount: 1 } })
@@ -78,6 +114,7 @@ test('handlers are typed by their framework, and the context by the definition',
   }
   assert.equal(typeof call, 'function')
 
+  protectKoa(options)({ ...byContent, content: { of: (body) => [body.to] } }, () => {})
   protectKoa(options)({ effect: 'transaction' }, (ctx, { tx }) => {
     const id: string | undefined = ctx.params['id']
     const typed: MemoryTx = tx
@@ -85,6 +122,7 @@ test('handlers are typed by their framework, and the context by the definition',
   })
 
   const onFetch = protectFetch(options)
+  onFetch({ ...byContent, content: { of: (body) => [body.to, body.text] } }, () => new Response())
   const POST = onFetch(
     { effect: 'transaction' },
     async (_request, { params }: { params: Promise<{ id: string }> }, { tx }) => {

@@ -29,8 +29,8 @@ async function openWorld(context: TestContext, tokens: object) {
   })
   const routes = [
     { ...things, path: '/pay', operation: 'pay' },
-    { ...things, path: '/say', operation: 'say', key: 'guarded' as const },
-    { ...things, path: '/write', operation: 'write', key: 'guarded' as const },
+    { ...things, path: '/say', operation: 'say', key: 'optional' as const, content: {} },
+    { ...things, path: '/write', operation: 'write', key: 'optional' as const, content: {} },
   ]
   const config = { upstream: upstream.url, routes, console: { port: 0, ...tokens } }
   const gateway = await startGateway(context, folder, { config, store: join(folder, 'onceonly.db') })

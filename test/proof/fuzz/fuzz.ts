@@ -107,7 +107,7 @@ async function fuzzGateway({ requests, seed, progress }: FuzzSize): Promise<Thro
     const upstream = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
     const rules = [
       { method: 'POST', path: '/things', caller: 'shared', key: 'required' },
-      { method: ['PUT', 'PATCH'], path: '/things/:id', caller: 'shared', key: 'guarded' },
+      { method: ['PUT', 'PATCH'], path: '/things/:id', caller: 'shared', key: 'optional', content: {} },
     ] as const
     const gateway = await startGateway({ after: (end) => void ends.push(end) }, folder, {
       config: { upstream, routes: rules },

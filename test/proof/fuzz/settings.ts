@@ -18,7 +18,7 @@ const good = {
       tenant: { header: 'x-org' },
       upstream: 'other',
     },
-    { method: 'POST', path: '/b', caller: 'shared', key: 'guarded', guard: { windowMs: 1, failClosed: true } },
+    { method: 'POST', path: '/b', caller: 'shared', key: 'optional', content: { withinMs: 1, onStoreDown: 'closed' } },
   ],
   timeouts: { answerMs: 10 },
   jwks: { issuer: 'https://id', audience: ['api'], url: 'https://id/keys' },

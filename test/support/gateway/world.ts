@@ -97,10 +97,10 @@ export const things: RouteRule = {
   replay: 'trusted',
 }
 
-/** Without a key the content is the key. The deadline is the longest that a guard accepts, for busy machines. */
-export const guarded = { ...things, key: 'guarded', guard: { deadlineMs: limits.storeCallMs } } as const
+/** Without a key the content is the key. The deadline is the longest that a rule accepts, for busy machines. */
+export const guarded = { ...things, key: 'optional', content: { decideMs: limits.storeCallMs } } as const
 
-/** The deadlines of a guard, which pass when a test says so: so a busy machine misses none by accident. */
+/** The deadlines of a content, which pass when a test says so: so a busy machine misses none by accident. */
 export interface HeldDeadlines {
   /** For the ledger. Its clock is stopped, so that a call to the store is never given up for its age. */
   readonly runtime: Runtime

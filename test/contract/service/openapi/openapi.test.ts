@@ -158,5 +158,5 @@ test('what is declared is in the document: key, lifetime, replay header, problem
   const { description } = part(escalate, 'responses', '409')
   assert.match(String(description), /^Already escalated to this queue; The key was used/)
   const send = part(document, 'paths', '/api/messages', 'post', 'x-onceonly')
-  assert.deepEqual([send['key'], send['retainMs']], ['guarded', 24 * 3_600_000])
+  assert.deepEqual([send['key'], send['retainMs']], ['optional', 24 * 3_600_000])
 })

@@ -49,7 +49,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
           upstream: upstream.url,
           routes: [
             { ...things, caller: { header: 'x-user' }, timeouts: { answerMs: FOR_EVER_MS } },
-            { ...things, path: '/guarded', key: 'guarded' },
+            { ...things, path: '/guarded', key: 'optional', content: {} },
             {
               ...things,
               path: '/quick',

@@ -1,0 +1,129 @@
+import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
+import { fingerprintOf } from '../../ledger/core/fingerprint.ts'
+import { type ContentPart, contentKey, contentPolicy, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
+import type { Execution } from '../../ledger/present.ts'
+import type { ContentKey } from './content-options.ts'
+import { CONTENT_WITHIN_MS } from './content-options.ts'
+import type { Incoming, IncomingBody } from './exchange.ts'
+import { normaliseTarget } from './path.ts'
+import type { ReadRequest } from './read.ts'
+import { asProblem, parsedBody, problem, questionOf, resource, wholeBody } from './read.ts'
+import type { RouteDefinition } from './route.ts'
+import type { Running } from './running.ts'
+
+/** The route as it treats requests without a key: an operation of its own, kept for the window. */
+export function contentDefinition<N>(definition: RouteDefinition<N>, content: ContentKey): RouteDefinition<N> {
+  const {
+    name,
+    probe,
+    fingerprint: _fingerprint,
+    shape: _shape,
+    shapes: _shapes,
+    refuseMs: _refuseMs,
+    ...rest
+  } = definition
+  const { withinMs = CONTENT_WITHIN_MS, waitMs } = content
+  const { onAbandoned, ...policy } = contentPolicy(withinMs)
+  return {
+    ...(probe === undefined ? { onAbandoned } : { probe }),
+    ...rest,
+    ...policy,
+    // A content of unknown outcome is held as long as any other.
+    unknownMs: withinMs,
+    afterExpiry: 'new',
+    ...(name === undefined ? {} : { name: GUARD_PREFIX + name }),
+    ...(waitMs === undefined ? {} : { whileRunning: { waitMs } }),
+  }
+}
+
+export function opensWithoutStore({ effect, content }: Pick<RouteDefinition<never>, 'effect' | 'content'>): boolean {
+  return (content?.onStoreDown ?? (effect === 'transaction' ? 'closed' : 'open')) === 'open'
+}
+
+/** Contents have one form: parts that change make other keys. */
+const SHAPE = 1
+
+/** The content of a request as its key. What is wrong with the request is found before anything is claimed. */
+export async function readContent<N>(
+  { name }: Pick<RouteDefinition<N>, 'name'>,
+  { of }: ContentKey,
+  incoming: Incoming,
+): Promise<Exclude<ReadRequest, { readonly kind: 'keyless' }>> {
+  try {
+    const { method } = incoming
+    const target = normaliseTarget(incoming.target)
+    if ('problem' in target) return problem('invalid-request', target.problem)
+    const body = await incoming.body()
+    const parts = of === undefined ? [await bodyDigest(incoming, body)] : partsOf(of, incoming, body)
+    // Evaluated by the handler, but part of what is asked for.
+    const conditions = [incoming.header('if-match'), incoming.header('if-none-match')]
+    const head = [method, target.path, target.query, JSON.stringify(conditions)]
+    const key = contentKey([...head, contentKey(parts)])
+    const operation = name ?? resource(method, target.path)
+    // The key is all that counts of a content.
+    return { kind: 'keyed', key, operation, fingerprints: [fingerprintOf(key, SHAPE)] }
+  } catch (error) {
+    return asProblem(error)
+  }
+}
+
+/** A large body is read in another thread, where the server in front has one. */
+async function bodyDigest(incoming: Incoming, body: IncomingBody): Promise<string> {
+  const answer = 'bytes' in body ? await incoming.askElsewhere?.(questionOf(incoming, body, SHAPE, null)) : null
+  return answer?.fingerprint ?? wholeBody(incoming, body)
+}
+
+function partsOf(of: NonNullable<ContentKey['of']>, incoming: Incoming, body: IncomingBody): readonly ContentPart[] {
+  const value = parsedBody(incoming, body)
+  let parts: unknown
+  try {
+    parts = of(value)
+  } catch (cause) {
+    if (isOnceError(cause)) throw cause
+    throw new OnceError('bad_input', '`content.of` failed on this body.', { cause, details: { field: 'body' } })
+  }
+  if (!Array.isArray(parts) || parts.length === 0) {
+    const got = Array.isArray(parts) ? 'an empty array' : parts instanceof Promise ? 'a promise' : typeof parts
+    const text = `\`content.of\` returned ${got}: return the parts that identify the request, as in [body.to, body.text].`
+    throw new OnceError('bad_option', text, { details: { option: 'content.of' } })
+  }
+  if (parts.every((part) => part === null || part === undefined)) {
+    throw new OnceError('bad_input', 'The body has none of the fields that identify it.', {
+      details: { field: 'body' },
+    })
+  }
+  return parts as ContentPart[]
+}
+
+/** The same refusal for a caller that sent no key. */
+export function aboutContent<T>(execution: Execution<T>): Execution<T> {
+  if (execution.kind !== 'refused') return execution
+  const { code, retryAfterMs, details } = execution.error
+  const options = { details, ...(retryAfterMs === null ? {} : { retryAfterMs }) }
+  if (code === 'in_progress') {
+    const text = 'An identical request is still being processed.'
+    return { kind: 'refused', error: new OnceError(code, text, options) }
+  }
+  if (code !== 'outcome_unknown') return execution
+  return { kind: 'refused', error: new OnceError(code, 'The outcome of an identical request is unknown.', options) }
+}
+
+/** Where a store may be slow to decide, the answer waits no longer for its record: that is written behind it. */
+export function withinTime<Tx>(running: Running<Tx>, decideMs: number | undefined): Running<Tx> {
+  if (decideMs === undefined) return running
+  return {
+    ...running,
+    finish: (captured, thrown) => atMost(running.finish(captured, thrown), decideMs, null),
+    fail: (error) => atMost(running.fail(error), decideMs, undefined),
+  }
+}
+
+async function atMost<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
+  const late = Promise.withResolvers<T>()
+  const timer = setTimeout(late.resolve, ms, otherwise)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
