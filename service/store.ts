@@ -6,6 +6,9 @@ import { Pool } from 'pg'
 import type { Config } from './config.ts'
 
 /** What the systems stand on: the ledger's store, their own tables beside it, and the time of both. */
+/** What a system of the service keeps in tables of its own. */
+export type Migrations = Parameters<SqlStore['sql']['migrate']>[1]
+
 export interface Base {
   readonly store: SqlStore
   readonly sql: SqlStore['sql']

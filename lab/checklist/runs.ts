@@ -264,9 +264,8 @@ export const runs: readonly Row[] = [
       {
         without: 'a worker that lost a run writes nothing to it',
         file: 'src/runs/puts.ts',
-        find: "from (select 1 from onceonly_runs where id = ? and fence = ? ${dialects[dialect].lock('for share')})",
-        replace:
-          "from (select 1 from onceonly_runs where id = ? and fence >= 0 * ? ${dialects[dialect].lock('for share')})",
+        find: "from (select 1 from onceonly_runs where id = ? and fence = ? ${dialect.lock('for share')})",
+        replace: "from (select 1 from onceonly_runs where id = ? and fence >= 0 * ? ${dialect.lock('for share')})",
         noticed: [
           {
             file: 'test/contract/runs/fences.test.ts',

@@ -26,7 +26,7 @@ const TAKEN = { taken: 'this client belongs to another caller' }
 /** In the store, so that another server, or this one after a restart, gives the same answer. */
 export function createOwners(base: Base, quotas: Quotas, { namesMs }: Pick<ChatRetention, 'namesMs'>): Owners {
   const { sql } = base
-  const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'
+  const hold = sql.dialect.lock('for update skip locked')
   const forget = `delete from chat_clients where (workspace_id, client) in (
     select workspace_id, client from chat_clients where seen_at < ${sql.now} - ? order by seen_at limit ? ${hold})
     returning client`

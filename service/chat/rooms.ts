@@ -23,7 +23,7 @@ const SWEPT_ROOMS = 500
 export function createKnownRooms(base: Base, quotas: Quotas, { namesMs }: Pick<ChatRetention, 'namesMs'>): KnownRooms {
   const { sql } = base
   const seen = `update chat_rooms set seen_at = ${sql.now} where workspace_id = ? and room = ? and seen_at < ${sql.now} - ?`
-  const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'
+  const hold = sql.dialect.lock('for update skip locked')
   const forget = `delete from chat_rooms where (workspace_id, room) in (
     select workspace_id, room from chat_rooms where seen_at < ${sql.now} - ? order by seen_at limit ? ${hold})
     returning room`

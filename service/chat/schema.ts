@@ -1,3 +1,4 @@
+import type { Migrations } from '../store.ts'
 import { counting } from '../workspaces/usage.ts'
 
 const tables = (big: string) => [
@@ -32,14 +33,11 @@ const counts = (['chat_rooms', 'chat_clients'] as const).map((table) =>
 )
 
 /** Beside the rooms, which streams keep for themselves. */
-export const migrations = [
-  { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
+export const migrations: Migrations = [
+  { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
   {
     version: 2,
     oldestCode: 1,
-    up: {
-      sqlite: [...rooms('integer'), ...counts.flatMap(({ sqlite }) => sqlite)],
-      postgres: [...rooms('bigint'), ...counts.flatMap(({ postgres }) => postgres)],
-    },
+    up: ({ name, types }) => [...rooms(types.integer), ...counts.flatMap((count) => count[name])],
   },
-] as const
+]

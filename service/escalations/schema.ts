@@ -1,3 +1,5 @@
+import type { Migrations } from '../store.ts'
+
 /** The escalations, beside the ledger's own tables and in the same database, so that all of it commits together. */
 const tables = [
   `create table cases (
@@ -55,8 +57,8 @@ const relayed = (big: string) => [
   )`,
 ]
 
-export const migrations = [
-  { version: 1, oldestCode: 1, up: { sqlite: tables, postgres: tables } },
-  { version: 2, oldestCode: 2, up: { sqlite: untimed, postgres: untimed } },
-  { version: 3, oldestCode: 3, up: { sqlite: relayed('integer'), postgres: relayed('bigint') } },
-] as const
+export const migrations: Migrations = [
+  { version: 1, oldestCode: 1, up: () => tables },
+  { version: 2, oldestCode: 2, up: () => untimed },
+  { version: 3, oldestCode: 3, up: ({ types }) => relayed(types.integer) },
+]

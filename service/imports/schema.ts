@@ -1,3 +1,4 @@
+import type { Migrations } from '../store.ts'
 import { counting } from '../workspaces/usage.ts'
 
 /** Times are numbers: milliseconds by the store's clock. */
@@ -112,17 +113,14 @@ const retained = (big: string) => [
   `create index import_jobs_files on import_jobs (changed_at) where state in ('Completed', 'Error') and files_removed = 0`,
 ]
 
-export const migrations = [
-  { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
-  { version: 2, oldestCode: 1, up: { sqlite: [storages('integer')], postgres: [storages('bigint')] } },
-  { version: 3, oldestCode: 1, up: { sqlite: [fileVersions], postgres: [fileVersions] } },
+export const migrations: Migrations = [
+  { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
+  { version: 2, oldestCode: 1, up: ({ types }) => [storages(types.integer)] },
+  { version: 3, oldestCode: 1, up: () => [fileVersions] },
   // Code that does not know of the counts is counted all the same.
   {
     version: 4,
     oldestCode: 1,
-    up: {
-      sqlite: [...retained('integer'), ...counts.flatMap(({ sqlite }) => sqlite)],
-      postgres: [...retained('bigint'), ...counts.flatMap(({ postgres }) => postgres)],
-    },
+    up: ({ name, types }) => [...retained(types.integer), ...counts.flatMap((count) => count[name])],
   },
-] as const
+]

@@ -9,7 +9,7 @@ const LEADS = 200
 /** Removes leads, and their conversations, some time after their last message. */
 export function leadSweep(base: Base, retainDays: number): Sweep {
   const { sql } = base
-  const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'
+  const hold = sql.dialect.lock('for update skip locked')
   const old = `select id from leads where coalesce(used_at, created_at) <= ${sql.now} - ?
     and not exists (select 1 from messages where lead_id = leads.id)
     and not exists (select 1 from conversations c join messages m on m.conversation_id = c.id where c.lead_id = leads.id)
@@ -42,7 +42,7 @@ const MESSAGES = 500
  * outcome is still to be found out. The record of a key lives for a day, less than any message.
  */
 export function messageSweep({ sql }: Base, retainDays: number): Sweep {
-  const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'
+  const hold = sql.dialect.lock('for update skip locked')
   const remove = `delete from messages where id in (
     select id from messages where status in ('sent', 'failed') and status_at <= ${sql.now} - ?
     order by status_at limit ? ${hold}) returning id`

@@ -1,3 +1,4 @@
+import type { Migrations } from '../store.ts'
 import { counting } from '../workspaces/usage.ts'
 
 const leads = (big: string) => [
@@ -132,25 +133,19 @@ const leadsUsed = {
 }
 
 /** Leads, conversations and messages, beside the ledger's own tables. */
-export const migrations = [
+export const migrations: Migrations = [
   {
     version: 1,
     oldestCode: 1,
-    up: {
-      sqlite: [...leads('integer'), ...messages('integer')],
-      postgres: [...leads('bigint'), ...messages('bigint')],
-    },
+    up: ({ types: { integer } }) => [...leads(integer), ...messages(integer)],
   },
   // Code that knows neither column leaves both alone.
-  { version: 2, oldestCode: 1, up: { sqlite: later, postgres: later } },
-  { version: 3, oldestCode: 3, up: { sqlite: deliveries('integer'), postgres: deliveries('bigint') } },
+  { version: 2, oldestCode: 1, up: () => later },
+  { version: 3, oldestCode: 3, up: ({ types }) => deliveries(types.integer) },
   // Code that does not know of the counts is counted all the same.
   {
     version: 4,
     oldestCode: 3,
-    up: {
-      sqlite: [...counts.sqlite, ended, ...leadsUsed.sqlite],
-      postgres: [...counts.postgres, ended, ...leadsUsed.postgres],
-    },
+    up: ({ name }) => [...counts[name], ended, ...leadsUsed[name]],
   },
-] as const
+]

@@ -1,3 +1,4 @@
+import type { Migrations } from '../store.ts'
 import { counting } from '../workspaces/usage.ts'
 
 const tables = (big: string) => [
@@ -58,14 +59,18 @@ const runCounts = counting({
 })
 
 /** Sequences, beside the runs that the engine keeps. */
-export const migrations = [
-  { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
+export const migrations: Migrations = [
+  { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
   {
     version: 2,
     oldestCode: 1,
-    up: {
-      sqlite: [...counts.sqlite, byAge, byMessage, ...forgotten.sqlite, ...runs('integer'), ...runCounts.sqlite],
-      postgres: [...counts.postgres, byAge, byMessage, ...forgotten.postgres, ...runs('bigint'), ...runCounts.postgres],
-    },
+    up: ({ name, types }) => [
+      ...counts[name],
+      byAge,
+      byMessage,
+      ...forgotten[name],
+      ...runs(types.integer),
+      ...runCounts[name],
+    ],
   },
-] as const
+]

@@ -1,3 +1,5 @@
+import type { Migrations } from '../store.ts'
+
 const tables = [
   'create table workspaces (id text primary key, name text not null)',
   // Keys are stored hashed: a reader of the table cannot use them.
@@ -16,4 +18,4 @@ const tables = [
   )`,
 ]
 
-export const migrations = [{ version: 1, oldestCode: 1, up: { sqlite: tables, postgres: tables } }] as const
+export const migrations: Migrations = [{ version: 1, oldestCode: 1, up: () => tables }]

@@ -1,6 +1,5 @@
 import { limits } from '../ledger/core/limits.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
-import { dialects } from '../ledger/store/dialect.ts'
 import { createLeaseSql } from '../ledger/store/leases.ts'
 import type { Members } from '../ledger/store/members.ts'
 import { createMembers } from '../ledger/store/members.ts'
@@ -55,7 +54,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
   const { sql } = store
   const { dialect, query, now } = sql
   const { definitions = [], learn = () => {} } = options
-  const text = dialects[dialect].place('bigint')
+  const text = dialect.place('bigint')
   const known = JSON.stringify([...definitions].map(({ name, version }) => ({ name, version })))
   const leases = createLeaseSql(sql, RUNS)
   const workers = createMembers(sql, WORKERS)
@@ -63,7 +62,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     leases.takeText({
       endless: true,
       free: `${free} and worker is null`,
-      which: `exists (select 1 from ${dialects[dialect].recordsOf({ name: 'text', version: 'bigint' })}
+      which: `exists (select 1 from ${dialect.recordsOf({ name: 'text', version: 'bigint' })}
         where x.name = onceonly_runs.definition and x.version >= onceonly_runs.version)`,
       order: 'due_at',
       // A worker that never put it down may have done something since it took it; the first of them counts.
@@ -111,7 +110,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
         `update onceonly_runs set worker = null, fence = fence + 1, takeovers = ${TAKEOVERS},
             due_at = case when ${IS_POISON} then null else ${now} end,
             state = case when ${IS_POISON} then 'unknown' else state end,
-            failure = case when ${IS_POISON} then ${dialects[dialect].place('text')} else failure end
+            failure = case when ${IS_POISON} then ${dialect.place('text')} else failure end
           where worker is not null and not exists (select 1 from onceonly_run_workers w where w.id = onceonly_runs.worker)
           returning id, definition, takeovers`,
         [JSON.stringify(parkedFailure())],
@@ -131,7 +130,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
         )
         if (gone.length === 0) return 0
         const ids = JSON.stringify(gone.map(({ id }) => ({ id })))
-        const these = `(select id from ${dialects[dialect].recordsOf({ id: 'text' })})`
+        const these = `(select id from ${dialect.recordsOf({ id: 'text' })})`
         await tx.query(`delete from onceonly_run_steps where run_id in ${these}`, [ids])
         await tx.query(`delete from onceonly_run_signals where run_id in ${these}`, [ids])
         return gone.length

@@ -1,5 +1,4 @@
-import { dialects } from '../ledger/store/dialect.ts'
-import type { Dialect, SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
+import type { RoomDialect, SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import type { Entry, Holder } from './entry.ts'
 import { numberOf } from './rows.ts'
 import { entryChanges, entryColumns, entryRecord } from './stored.ts'
@@ -82,36 +81,33 @@ function valuesOf({ holder: { runId, fence }, entry }: Put): SqlValue[] {
  * The fenced insert: one durable write for a step. The share lock makes a takeover wait for it, and it for a takeover, so
  * that the worker that loads the journal has all of it.
  */
-function putOneSql(dialect: Dialect, now: string): string {
-  const values = columns.map((name) => dialects[dialect].place(entryColumns[name])).join(', ')
+function putOneSql(dialect: RoomDialect, now: string): string {
+  const values = columns.map((name) => dialect.place(entryColumns[name])).join(', ')
   return `insert into onceonly_run_steps (run_id, ${columns.join(', ')})
-    select ${dialects[dialect].place('text')}, ${values}
-    from (select 1 from onceonly_runs where id = ? and fence = ? ${dialects[dialect].lock('for share')}) as held where true
+    select ${dialect.place('text')}, ${values}
+    from (select 1 from onceonly_runs where id = ? and fence = ? ${dialect.lock('for share')}) as held where true
     ${REPEATED} returning run_id, key, ${now} as now`
 }
 
 /** The same for many at once. Locks are taken in the order of the ids, as everywhere in this room. */
-function putManySql(dialect: Dialect, now: string): string {
+function putManySql(dialect: RoomDialect, now: string): string {
   const given = { run_id: 'text', fence: 'bigint', ...entryColumns } as const
   const values = columns.map((name) => `x.${name}`).join(', ')
-  const insert = `insert into onceonly_run_steps (run_id, ${columns.join(', ')}) select x.run_id, ${values}`
-  const answer = `${REPEATED} returning run_id, key, ${now} as now`
-  if (dialect === 'sqlite') {
-    return `${insert} from ${dialects[dialect].recordsOf(given)}
-      where exists (select 1 from onceonly_runs r where r.id = x.run_id and r.fence = x.fence) ${answer}`
-  }
-  return `with x as materialized (select * from ${dialects[dialect].recordsOf(given)}),
+  return `insert into onceonly_run_steps (run_id, ${columns.join(', ')})
+    with x as materialized (select * from ${dialect.recordsOf(given)}),
     held as materialized (
-      select r.id from x join onceonly_runs r on r.id = x.run_id and r.fence = x.fence order by r.id for share of r
+      select r.id from x join onceonly_runs r on r.id = x.run_id and r.fence = x.fence
+      order by r.id ${dialect.lock('for share of r')}
     )
-    ${insert} from x where x.run_id in (select id from held) ${answer}`
+    select x.run_id, ${values} from x where x.run_id in (select id from held)
+    ${REPEATED} returning run_id, key, ${now} as now`
 }
 
-function settleSql(dialect: Dialect): string {
-  const changes = entryChanges.map((name) => `${name} = ${dialects[dialect].place(entryColumns[name])}`).join(', ')
+function settleSql(dialect: RoomDialect): string {
+  const changes = entryChanges.map((name) => `${name} = ${dialect.place(entryColumns[name])}`).join(', ')
   return `update onceonly_run_steps set ${changes}
     where run_id = ? and key = ? and state = 'unknown' and exists (select 1 from onceonly_runs
-      where id = ? and fence = ? ${dialects[dialect].lock('for share')}) returning key`
+      where id = ? and fence = ? ${dialect.lock('for share')}) returning key`
 }
 
 /** The place of a step in its run stays; its state may change. */

@@ -1,5 +1,5 @@
 import { membersTable } from '../ledger/store/members.ts'
-import type { Dialect, Migration } from '../ledger/store/sql.ts'
+import type { Migration, RoomDialect } from '../ledger/store/sql.ts'
 
 /** Wakes workers that look for runs. */
 export const RUN_TOPIC = 'run:due'
@@ -77,18 +77,8 @@ function tables(big: string): readonly string[] {
 const UNKNOWN = `create index onceonly_runs_unknown on onceonly_runs (started_at) where state = 'unknown'`
 
 /** What stands before the first slash of an id: whose run it is, where ids are made so. */
-export function scopeSql(dialect: Dialect): string {
-  return dialect === 'postgres'
-    ? "split_part(id, '/', 1)"
-    : "(case when instr(id, '/') > 0 then substr(id, 1, instr(id, '/') - 1) else id end)"
-}
-
-/** Pages of runs, newest first, without looking at those of others. */
-function lists(dialect: Dialect): readonly string[] {
-  return [
-    `create index onceonly_runs_scope on onceonly_runs (${scopeSql(dialect)}, started_at, id)`,
-    'create index onceonly_runs_started on onceonly_runs (started_at, id)',
-  ]
+export function scopeSql({ textBefore }: RoomDialect): string {
+  return textBefore('id', '/')
 }
 
 /** Workers that ended one after the other while they had the run, and nothing was recorded in between. */
@@ -99,9 +89,17 @@ const TAKEOVERS = [
 ]
 
 export const runMigrations: readonly Migration[] = [
-  { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
+  { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
   // Few runs wait for an operator: this finds and counts them without a scan of all the others.
-  { version: 2, oldestCode: 1, up: { sqlite: [UNKNOWN], postgres: [UNKNOWN] } },
-  { version: 3, oldestCode: 1, up: { sqlite: lists('sqlite'), postgres: lists('postgres') } },
-  { version: 4, oldestCode: 1, up: { sqlite: TAKEOVERS, postgres: TAKEOVERS } },
+  { version: 2, oldestCode: 1, up: () => [UNKNOWN] },
+  // Pages of runs, newest first, without looking at those of others.
+  {
+    version: 3,
+    oldestCode: 1,
+    up: (dialect) => [
+      `create index onceonly_runs_scope on onceonly_runs (${scopeSql(dialect)}, started_at, id)`,
+      'create index onceonly_runs_started on onceonly_runs (started_at, id)',
+    ],
+  },
+  { version: 4, oldestCode: 1, up: () => TAKEOVERS },
 ]

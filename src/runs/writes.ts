@@ -1,4 +1,3 @@
-import { dialects } from '../ledger/store/dialect.ts'
 import type { GroupCommit } from '../ledger/store/group-commit.ts'
 import { createGroupCommit, isStatementSpoiled } from '../ledger/store/group-commit.ts'
 import type { SqlSeam, SqlTx } from '../ledger/store/sql.ts'
@@ -40,12 +39,10 @@ export interface Writes {
   leave(leaving: Leaving): Promise<boolean>
 }
 
-/** A second flush is under way while the first one syncs; SQLite has one writer. */
-const LANES = { postgres: 2, sqlite: 1 } as const
-
 /** `learn` gets the store's time from every write that returns it. */
 export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number) => void): Writes {
-  const lanes = LANES[sql.dialect]
+  // A second flush is under way while the first one syncs.
+  const lanes = sql.dialect.writers
   const puts = createPuts(sql, learn)
   const starts = createGroupCommit(runtime, {
     lanes,
@@ -85,7 +82,7 @@ export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number
     entry,
     async committed(tx, runId, key) {
       // A transaction of ours that is still committing holds the run; on SQLite there is one writer anyway.
-      const wait = dialects[sql.dialect].lock('for update')
+      const wait = sql.dialect.lock('for update')
       await tx.query(`select id from onceonly_runs where id = ? ${wait}`, [runId])
       const [row] = await tx.query(`select ${names} from onceonly_run_steps where run_id = ? and key = ?`, [runId, key])
       return row === undefined ? null : entryOf(row)
@@ -118,7 +115,7 @@ async function startAll(
   const inserted = await sql.query<{ id: string; now: unknown }>(
     `insert into onceonly_runs (${names}, started_at, taken_at, due_at)
       select ${names}, ${sql.now}, case when worker is not null then ${sql.now} end, case when worker is null then ${sql.now} end
-      from ${dialects[sql.dialect].recordsOf(startColumns)} where true order by id on conflict (id) do nothing
+      from ${sql.dialect.recordsOf(startColumns)} where true order by id on conflict (id) do nothing
       returning id, started_at as now, case when worker is null then ${sql.wake(RUN_TOPIC)} end as woken`,
     [JSON.stringify(fresh.map(startRecord))],
     { hot: true },
@@ -141,7 +138,7 @@ function startRecord(run: RunRow): Readonly<Record<keyof typeof startColumns, st
 
 async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {
   const rows = await sql.query(
-    `select ${runColumns} from onceonly_runs where id in (select id from ${dialects[sql.dialect].recordsOf({ id: 'text' })})`,
+    `select ${runColumns} from onceonly_runs where id in (select id from ${sql.dialect.recordsOf({ id: 'text' })})`,
     [JSON.stringify(runs.map(({ id }) => ({ id })))],
   )
   return new Map(rows.map((row) => [row['id'] as string, runOf(row)]))
@@ -169,7 +166,7 @@ async function leaveAll({ dialect, query, now }: SqlSeam, items: readonly Leavin
         takeovers = 0, ended_at = case when x.ended = 1 then ${now} end,
         taken_before = case when x.handed_over = 1 then onceonly_runs.taken_before end,
         due_at = case when x.ended = 1 then null else coalesce(onceonly_runs.due_at, x.due_at) end
-      from ${dialects[dialect].recordsOf(leaveColumns)}
+      from ${dialect.recordsOf(leaveColumns)}
       where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
       returning onceonly_runs.id`,
     [JSON.stringify(records)],

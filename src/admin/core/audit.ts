@@ -64,31 +64,26 @@ const sessions = (text: string, integer: string) => `CREATE TABLE onceonly_opera
 const refuse = (what: string) => `CREATE TRIGGER onceonly_operator_audit_no_${what.toLowerCase()}
   BEFORE ${what} ON onceonly_operator_audit BEGIN SELECT RAISE(ABORT, 'the audit is only appended to'); END`
 
+const REFUSE = {
+  sqlite: [refuse('UPDATE'), refuse('DELETE')],
+  postgres: [
+    `CREATE FUNCTION onceonly_operator_audit_refuse() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN RAISE EXCEPTION 'the audit is only appended to'; END $$`,
+    `CREATE TRIGGER onceonly_operator_audit_append BEFORE UPDATE OR DELETE OR TRUNCATE ON onceonly_operator_audit
+       FOR EACH STATEMENT EXECUTE FUNCTION onceonly_operator_audit_refuse()`,
+  ],
+} as const
+
 export const operateMigrations: readonly Migration[] = [
   {
     version: 1,
     oldestCode: 1,
-    up: {
-      sqlite: [
-        table('TEXT', 'INTEGER', 'INTEGER PRIMARY KEY AUTOINCREMENT'),
-        index,
-        refuse('UPDATE'),
-        refuse('DELETE'),
-      ],
-      postgres: [
-        table('text', 'bigint', 'bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY'),
-        index,
-        `CREATE FUNCTION onceonly_operator_audit_refuse() RETURNS trigger LANGUAGE plpgsql AS
-           $$ BEGIN RAISE EXCEPTION 'the audit is only appended to'; END $$`,
-        `CREATE TRIGGER onceonly_operator_audit_append BEFORE UPDATE OR DELETE OR TRUNCATE ON onceonly_operator_audit
-           FOR EACH STATEMENT EXECUTE FUNCTION onceonly_operator_audit_refuse()`,
-      ],
-    },
+    up: ({ name, types: { text, integer, position } }) => [table(text, integer, position), index, ...REFUSE[name]],
   },
   {
     version: 2,
     oldestCode: 1,
-    up: { sqlite: [sessions('TEXT', 'INTEGER')], postgres: [sessions('text', 'bigint')] },
+    up: ({ types: { text, integer } }) => [sessions(text, integer)],
   },
 ]
 

@@ -12,7 +12,7 @@ export async function examine(store: Store): Promise<readonly Finding[]> {
   const findings = [await clockFinding(store)]
   if (isRedis(store)) return [...findings, ...(await redisFindings(store))]
   if (store.sql === undefined) return findings
-  const own = store.sql.dialect === 'sqlite' ? await sqliteFindings(store.sql) : await postgresFindings(store.sql)
+  const own = store.sql.dialect.name === 'sqlite' ? await sqliteFindings(store.sql) : await postgresFindings(store.sql)
   return [...findings, ...own]
 }
 

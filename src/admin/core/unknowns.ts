@@ -1,7 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { Failure } from '../../ledger/core/verdict.ts'
-import { dialects } from '../../ledger/store/dialect.ts'
 import type { Page, Store } from '../../ledger/store/port.ts'
 import type { SqlRow, SqlSeam } from '../../ledger/store/sql.ts'
 import { entryColumns, entryOf, readFailure } from '../../runs/stored.ts'
@@ -102,7 +101,7 @@ const HELD_RUNS = 200
  * `running`. Both are found along an index, and their steps by the key of the table.
  */
 function unknownSteps({ dialect }: SqlSeam): string {
-  const { place } = dialects[dialect]
+  const { place } = dialect
   const at = `(${place('bigint')}, ${place('text')})`
   const columns = 'id, definition, failure, started_at'
   const steps = Object.keys(entryColumns)

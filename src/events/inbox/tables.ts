@@ -51,19 +51,12 @@ export const inboxMigrations: readonly Migration[] = [
   {
     version: 1,
     oldestCode: 1,
-    up: {
-      sqlite: statements('TEXT', 'INTEGER'),
-      // Byte order for all text: comparing keys by a language's rules would only cost time.
-      postgres: statements('text COLLATE "C"', 'bigint'),
-    },
+    up: ({ types: { text, integer } }) => statements(text, integer),
   },
   {
     // When a message last checked whether the awaited number has come.
     version: 2,
     oldestCode: 1,
-    up: {
-      sqlite: ['ALTER TABLE onceonly_inbox_order ADD COLUMN looked_at INTEGER'],
-      postgres: ['ALTER TABLE onceonly_inbox_order ADD COLUMN looked_at bigint'],
-    },
+    up: ({ types: { integer } }) => [`ALTER TABLE onceonly_inbox_order ADD COLUMN looked_at ${integer}`],
   },
 ]

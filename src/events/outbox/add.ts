@@ -16,7 +16,7 @@ export type Add = (tx: SqlTx, addition: Addition) => Promise<boolean>
 export const partitionTopic = (partition: number) => `outbox:${partition}`
 
 export function createAdd(sql: SqlSeam): Add {
-  return sql.dialect === 'postgres' ? addInOneStatement(sql) : addStepByStep(sql)
+  return sql.dialect.writesInParts ? addInOneStatement(sql) : addStepByStep(sql)
 }
 
 const remember = (now: string) => `INSERT INTO onceonly_outbox_ids (id, added_at) VALUES (?, ${now})
@@ -29,7 +29,7 @@ const COUNT_ON = `ON CONFLICT (line) DO UPDATE
 const INSERT = `INSERT INTO onceonly_outbox_rows
   (partition, number, added_at, bytes, line, id, topic, key, headers, body)`
 
-/** SQLite has no statement that writes several tables, and a step costs it microseconds. */
+/** Where no statement writes several tables; on SQLite a step costs microseconds. */
 function addStepByStep({ now }: SqlSeam): Add {
   return async (tx, { id, given, draft }) => {
     if (given && (await tx.query(remember(now), [id])).length === 0) return false

@@ -52,11 +52,11 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
   }
 
   /**
-   * On SQLite the transaction holds the only writer, so the tables can be made only when it is over. On PostgreSQL it may
-   * wait for a migration in progress but does not start one: many waiting transactions could hold every connection.
+   * Where the transaction holds the only writer, the tables can be made only when it is over. Elsewhere it may wait for a
+   * migration in progress but does not start one: many waiting transactions could hold every connection.
    */
   async function firstUse(): Promise<void> {
-    const underWay = sql.dialect === 'postgres' && tables.state === 'preparing'
+    const underWay = sql.dialect.writers > 1 && tables.state === 'preparing'
     const preparing = tables.prepare()
     if (underWay) return await preparing
     preparing.catch(() => undefined)

@@ -193,7 +193,7 @@ function settingsOf(options: RelayOptions): RelaySettings {
     away: { baseMs: limits.relayAwayBaseMs, capMs: limits.relayAwayCapMs },
     idMs,
     forgetKeysMs,
-    notified: store?.sql?.dialect === 'postgres',
+    notified: store?.sql?.dialect.notifies === true,
   }
 }
 

@@ -1,5 +1,4 @@
 import { limits } from '../../ledger/core/limits.ts'
-import { dialects } from '../../ledger/store/dialect.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { ownTransaction } from '../../ledger/store/wing-tables.ts'
@@ -94,10 +93,10 @@ export function createRows(store: SqlStore): Rows {
       WHERE r.partition = ? AND ${standing} > ${WAITING} ORDER BY r.position LIMIT ?) AS due) AS fit
     WHERE before_bytes < ?`
   const ours = `partition IN (SELECT partition FROM onceonly_outbox_partitions WHERE ${leases.held})`
-  const positions = dialects[dialect].isOneOf('position')
+  const positions = dialect.isOneOf('position')
   /** The last look found nothing, so that the next one probably finds nothing either. */
   let wasEmpty = false
-  const listed = (numbers: readonly number[]) => dialects[dialect].numbersValue(numbers)
+  const listed = (numbers: readonly number[]) => dialect.numbersValue(numbers)
 
   /** Moves rows of one line to the dead letters. */
   async function park(tx: SqlTx, rows: readonly OutboxRow[], attempts: number, reason: string): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Dialect, SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
+import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { sagaLimits } from './limits.ts'
 import type { Reaction } from './react.ts'
 
@@ -65,9 +65,10 @@ export interface History {
 }
 
 export function createHistory(sql: SqlSeam, saga: string): History {
+  const addText = addSql(sql)
   return {
     async add(tx, id, at, entry) {
-      const added = await tx.query(addTo[sql.dialect], [at, JSON.stringify(entry), saga, id])
+      const added = await tx.query(addText, [at, JSON.stringify(entry), saga, id])
       if (added.length === 0) return false
       await tx.query(
         `DELETE FROM onceonly_saga_history WHERE saga = ? AND id = ? AND seq <= (
@@ -91,9 +92,8 @@ export function createHistory(sql: SqlSeam, saga: string): History {
  * Only for an instance that is there. An event that is ignored changes no row of its own, so that nothing but this keeps
  * the sweep from removing the instance at the same time, and this entry would be left without it for ever.
  */
-const add = `INSERT INTO onceonly_saga_history (saga, id, at, entry)
-  SELECT saga, id, ?, ? FROM onceonly_saga_instances WHERE saga = ? AND id = ?`
-const addTo: Readonly<Record<Dialect, string>> = {
-  sqlite: `${add} RETURNING seq`,
-  postgres: `${add.replace('?, ?', 'CAST(? AS bigint), CAST(? AS text)')} FOR KEY SHARE RETURNING seq`,
+function addSql({ dialect: { place, lock } }: SqlSeam): string {
+  return `INSERT INTO onceonly_saga_history (saga, id, at, entry)
+    SELECT saga, id, ${place('bigint')}, ${place('text')} FROM onceonly_saga_instances WHERE saga = ? AND id = ?
+    ${lock('for key share')} RETURNING seq`
 }

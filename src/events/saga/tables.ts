@@ -64,10 +64,6 @@ export const sagaMigrations: readonly Migration[] = [
   {
     version: 1,
     oldestCode: 1,
-    up: {
-      sqlite: statements('TEXT', 'INTEGER', 'INTEGER PRIMARY KEY AUTOINCREMENT'),
-      // Byte order for all text: comparing ids by a language's rules would only cost time.
-      postgres: statements('text COLLATE "C"', 'bigint', 'bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY'),
-    },
+    up: ({ types: { text, integer, position } }) => statements(text, integer, position),
   },
 ]

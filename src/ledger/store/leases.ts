@@ -1,4 +1,3 @@
-import { dialects } from './dialect.ts'
 import type { SqlSeam, SqlTx, SqlValue } from './sql.ts'
 
 /*
@@ -81,7 +80,7 @@ export function createLeaseSql<Key extends string>(
 ): LeaseSql<Key> {
   // As a subquery it is one value for the whole statement, which an index can be asked for.
   const now = `(SELECT ${clock})`
-  const held = `(${key}, fence) IN (SELECT x.${key}, x.fence FROM ${dialects[dialect].recordsOf({ [key]: keyType, fence: 'bigint' })})`
+  const held = `(${key}, fence) IN (SELECT x.${key}, x.fence FROM ${dialect.recordsOf({ [key]: keyType, fence: 'bigint' })})`
   const renew = `UPDATE ${table} SET ${freeAt} = ${now} + ? WHERE ${held} RETURNING ${key} AS key`
   const end = (set: string) => `UPDATE ${table} SET ${holder} = NULL, fence = fence + 1, ${freeAt} = ${now} + ?${set}`
   const lock = `UPDATE ${table} SET fence = fence WHERE ${held} RETURNING ${key} AS key`
@@ -98,13 +97,12 @@ export function createLeaseSql<Key extends string>(
   return {
     key,
     takeText({ which, order, set, returning, free = `${freeAt} <= ${now}`, endless }) {
-      const skip = dialects[dialect].lock(`for update of ${table} skip locked`)
+      const skip = dialect.lock(`for update of ${table} skip locked`)
       const wanted = which === undefined ? '' : ` AND ${which}`
       const next = `SELECT ${key} FROM ${table} WHERE ${free}${wanted} ORDER BY ${order} LIMIT ? ${skip}`
       const change = `${holder} = ?, fence = fence + 1, ${freeAt} = ${endless ? 'NULL' : `${now} + ?`}`
-      // As an array it is chosen once: a plan may repeat a subquery, and take too many.
       return `UPDATE ${table} SET ${change}${set === undefined ? '' : `, ${set}`}
-        WHERE ${key} ${dialect === 'sqlite' ? `IN (${next})` : `= ANY (ARRAY(${next}))`} RETURNING ${returning}`
+        WHERE ${dialect.isAnyOf(key, next)} RETURNING ${returning}`
     },
     claimText: (
       returning,

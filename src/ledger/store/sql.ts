@@ -1,11 +1,14 @@
 /** What every SQL store gives to effects and to the rooms that keep tables of their own. */
 
 import { OnceError } from '../core/errors.ts'
+import type { Dialect } from './dialect.ts'
 import type { Watch } from './watch.ts'
 
 export type SqlValue = string | number | bigint | boolean | null | Uint8Array
 export type SqlRow = Readonly<Record<string, unknown>>
-export type Dialect = 'sqlite' | 'postgres'
+
+/** The databases that rooms may keep their tables in. */
+export type RoomDialect = Dialect<'sqlite' | 'postgres'>
 
 export interface SqlTx {
   /**
@@ -18,7 +21,7 @@ export interface SqlTx {
 }
 
 export interface SqlSeam {
-  readonly dialect: Dialect
+  readonly dialect: RoomDialect
   /** Brings one room's tables up to date; safe from many processes at once. */
   migrate(room: string, migrations: readonly Migration[]): Promise<void>
   /** The SQL that `migrate` would still run for the ledger's tables and for these rooms. Changes nothing. */
@@ -62,5 +65,5 @@ export interface Migration {
   readonly version: number
   /** The code knows migrations up to a version; code that knows fewer than this refuses to start. */
   readonly oldestCode: number
-  readonly up: Readonly<Record<Dialect, readonly string[]>>
+  up(dialect: RoomDialect): readonly string[]
 }

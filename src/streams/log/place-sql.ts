@@ -1,5 +1,4 @@
 import { OnceError } from '../../ledger/core/errors.ts'
-import { dialects } from '../../ledger/store/dialect.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { StreamError } from '../client/errors.ts'
@@ -32,7 +31,7 @@ export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): Sql
   const { inTransaction } = openStreamTables(store)
   const opener = createClientRuntime().newId()
   // Held until the transaction ends, so that the next process that opens the storage finds all earlier writes.
-  const holdRow = dialects[store.sql.dialect].lock('for update')
+  const holdRow = store.sql.dialect.lock('for update')
   let current: SqlTx | null = null
 
   async function put(tx: SqlTx, changes: ShelfChanges): Promise<void> {

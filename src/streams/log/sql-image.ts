@@ -1,4 +1,3 @@
-import { dialects } from '../../ledger/store/dialect.ts'
 import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import type { RoomImage } from '../ports.ts'
 import { big, elements, text } from './sql-rows.ts'
@@ -11,7 +10,7 @@ interface Where {
 /** Read while the room is locked, so that position and senders are of one moment. */
 export async function imageOf(tx: SqlTx, { dialect }: SqlSeam, { region, room }: Where): Promise<RoomImage> {
   const place = [region, room]
-  const hold = dialects[dialect].lock('for share')
+  const hold = dialect.lock('for share')
   await tx.query(`select at from onceonly_stream_rooms where region = ? and room = ? ${hold}`, place)
   const logs = await tx.query<{ log: string; head: unknown }>(
     'select log, head from onceonly_stream_logs where region = ? and room = ?',
@@ -41,7 +40,7 @@ export async function adopt(
   const place = [region, room]
   const begin = 'insert into onceonly_stream_rooms (region, room, log, at) values (?, ?, ?, 0) on conflict do nothing'
   await tx.query(begin, [...place, ownLog])
-  const hold = dialects[dialect].lock('for update')
+  const hold = dialect.lock('for update')
   const lock = `select log from onceonly_stream_rooms where region = ? and room = ? ${hold}`
   const [own] = await tx.query<{ log: string }>(lock, place)
   const logs = Object.entries(image.position).filter(([log]) => log !== own?.log)

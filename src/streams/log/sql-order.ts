@@ -1,5 +1,4 @@
 import { limits } from '../../ledger/core/limits.ts'
-import { dialects } from '../../ledger/store/dialect.ts'
 import { createLeaseSql } from '../../ledger/store/leases.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
@@ -40,7 +39,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
 
   /** Locks the room's row until the transaction ends, so that a checked fence stays valid. */
   async function lock(tx: SqlTx, room: string): Promise<OrderHead | undefined> {
-    const hold = dialects[dialect].lock('for update')
+    const hold = dialect.lock('for update')
     const statement = `select fence, head, position from onceonly_stream_orders where room = ? ${hold}`
     const [row] = await tx.query<OrderHead>(statement, [room])
     return row

@@ -1,5 +1,4 @@
-import { dialects } from '../../ledger/store/dialect.ts'
-import type { Dialect } from '../../ledger/store/sql.ts'
+import type { RoomDialect } from '../../ledger/store/sql.ts'
 import type { ExchangedEntry, SendRequest, StoredEntry } from '../ports.ts'
 import type { Entry, MessageContent } from '../protocol/protocol.ts'
 
@@ -62,10 +61,10 @@ export function text(member: string): string {
  * Joins a table to the elements, and in this order. SQLite would otherwise scan the table, which has all rooms,
  * and read the whole array again for each row of it.
  */
-export function joining(dialect: Dialect): string {
-  return dialects[dialect].orderedJoin
+export function joining(dialect: RoomDialect): string {
+  return dialect.orderedJoin
 }
 
-export function elements(dialect: Dialect): string {
-  return dialects[dialect].elementsOf('e')
+export function elements(dialect: RoomDialect): string {
+  return dialect.elementsOf('e')
 }

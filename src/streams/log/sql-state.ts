@@ -1,5 +1,4 @@
 import { OnceError } from '../../ledger/core/errors.ts'
-import { dialects } from '../../ledger/store/dialect.ts'
 import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { streamLimits } from '../limits.ts'
 import type { RoomBatch, StoredEntry } from '../ports.ts'
@@ -50,7 +49,7 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
   const { dialect, now } = sql
   const from = `from ${elements(dialect)}`
   const join = joining(dialect)
-  const hold = dialects[dialect].lock('for update of r')
+  const hold = dialect.lock('for update of r')
   const lock = `select r.room, r.log, r.at ${from}
     ${join} onceonly_stream_rooms as r on r.region = ? and r.room = ${text('room')} order by r.room ${hold}`
   const begin = `insert into onceonly_stream_rooms (region, room, log, at)

@@ -1,3 +1,4 @@
+import type { ColumnTypes } from '../../ledger/store/dialect.ts'
 import { leaseColumns } from '../../ledger/store/leases.ts'
 import type { Migration } from '../../ledger/store/sql.ts'
 
@@ -7,15 +8,11 @@ export const STREAM_ROOM = 'stream'
 /** The leases of the final orders. */
 export const ORDERS = { table: 'onceonly_stream_orders', key: 'room', keyType: 'text' } as const
 
-interface Types {
-  readonly text: string
-  readonly big: string
-  /** For tables that are filled at one end and emptied at the other. */
-  readonly busy: string
-}
+/** For tables that are filled at one end and emptied at the other. */
+const OFTEN_VACUUMED = 'with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000)'
 
 /** Regions may share a store: each has rows of its own in every table but those of the final order. */
-function tables({ text, big, busy }: Types): readonly string[] {
+function tables({ text, integer: big }: ColumnTypes, busy: string): readonly string[] {
   return [
     // Locked by every write to the room, so that numbers are given without gaps and in the order of the commits.
     `create table onceonly_stream_rooms (
@@ -119,24 +116,16 @@ export const streamTables: readonly Migration[] = [
   {
     version: 1,
     oldestCode: 1,
-    up: {
-      sqlite: tables({ text: 'text', big: 'integer', busy: '' }),
-      postgres: tables({
-        // Byte order for all text: comparing by a language's rules would only cost time.
-        text: 'text collate "C"',
-        big: 'bigint',
-        busy: 'with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000)',
-      }),
-    },
+    up: ({ types, name }) => tables(types, name === 'postgres' ? OFTEN_VACUUMED : ''),
   },
   {
     version: 2,
     oldestCode: 1,
-    up: { sqlite: shelves('text'), postgres: shelves('text collate "C"') },
+    up: ({ types: { text } }) => shelves(text),
   },
   {
     version: 3,
     oldestCode: 1,
-    up: { sqlite: sweeps('integer'), postgres: sweeps('bigint') },
+    up: ({ types: { integer } }) => sweeps(integer),
   },
 ]

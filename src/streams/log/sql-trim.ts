@@ -1,5 +1,4 @@
 import { limits } from '../../ledger/core/limits.ts'
-import { dialects } from '../../ledger/store/dialect.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import { ownTransaction } from '../../ledger/store/wing-tables.ts'
@@ -8,7 +7,7 @@ import type { Retention, Trimmed } from '../ports.ts'
 
 /** Skips rooms with a write in progress: they are due again the next time, and no transaction waits for another. */
 export function due({ dialect, now }: SqlSeam): string {
-  const hold = dialects[dialect].lock('for update skip locked')
+  const hold = dialect.lock('for update skip locked')
   return `with due as materialized (select room from onceonly_stream_rooms
       where region = ? and sweep_at <= ${now} order by sweep_at limit ? ${hold})
     update onceonly_stream_rooms set sweep_at = ${now} + ? where region = ? and room in (select room from due)
@@ -21,7 +20,7 @@ export function due({ dialect, now }: SqlSeam): string {
  */
 export function createTrim(store: SqlStore, region: string) {
   const { now, dialect } = store.sql
-  const hold = dialects[dialect].lock('for update')
+  const hold = dialect.lock('for update')
   const where = 'where region = ? and room = ?'
   // Entries are stored in the order of the time, so that the last of them that is past its end ends the row.
   const last = `select max(at) as at from (

@@ -1,8 +1,7 @@
 import { sha256Hex } from '../../ledger/core/digest.ts'
-import { dialects } from '../../ledger/store/dialect.ts'
 import { createGroupCommit, isStatementSpoiled } from '../../ledger/store/group-commit.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
-import type { Dialect, SqlTx } from '../../ledger/store/sql.ts'
+import type { RoomDialect, SqlTx } from '../../ledger/store/sql.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Entered, FoundPosition, RoomLog, RoomState, RoomWritten, SenderState, SessionClaim } from '../ports.ts'
 import type { Position } from '../protocol/protocol.ts'
@@ -138,7 +137,12 @@ interface Entering {
 }
 
 /** The row is locked while it is judged, so that of two that enter at once one is the later. */
-async function enter(tx: SqlTx, dialect: Dialect, now: string, { region, room, claim }: Entering): Promise<Entered> {
+async function enter(
+  tx: SqlTx,
+  dialect: RoomDialect,
+  now: string,
+  { region, room, claim }: Entering,
+): Promise<Entered> {
   const { client, epoch, generation, instance } = claim
   const where = 'where region = ? and room = ? and client = ?'
   const place = [region, room, client]
@@ -147,7 +151,7 @@ async function enter(tx: SqlTx, dialect: Dialect, now: string, { region, room, c
       values (?, ?, ?, 0, '', ${now}) on conflict do nothing`,
     place,
   )
-  const hold = dialects[dialect].lock('for update')
+  const hold = dialect.lock('for update')
   const [row] = await tx.query<{ generation: unknown; instance: string }>(
     `select generation, instance from onceonly_stream_sessions ${where} ${hold}`,
     place,

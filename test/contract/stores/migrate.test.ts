@@ -33,7 +33,7 @@ test('a store that only checks refuses the missing tables of another wing', asyn
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-migrate-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const path = join(folder, 'once.db')
-  const steps = [{ version: 1, oldestCode: 1, up: { sqlite: ['CREATE TABLE mine (id INTEGER)'], postgres: [] } }]
+  const steps = [{ version: 1, oldestCode: 1, up: () => ['CREATE TABLE mine (id INTEGER)'] }]
   {
     await using auto = sqliteStore(path)
     await auto.sql.query('select 1')

@@ -35,5 +35,5 @@ onEveryPlace('whole numbers beyond those of doubles come back as they were writt
     values,
   )
   // What fits into a number is one, as from every SQLite driver.
-  if (sql.dialect === 'sqlite') assert.deepEqual(rows.slice(0, 2), [{ value: 0 }, { value: 5 }])
+  if (sql.dialect.name === 'sqlite') assert.deepEqual(rows.slice(0, 2), [{ value: 0 }, { value: 5 }])
 })

@@ -1,5 +1,4 @@
 import { limits } from '../../../ledger/core/limits.ts'
-import { dialects } from '../../../ledger/store/dialect.ts'
 import type { LeaseSql } from '../../../ledger/store/leases.ts'
 import { createLeaseSql } from '../../../ledger/store/leases.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
@@ -50,7 +49,7 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
   const leases = createLeaseSql(sql, DELIVERIES)
   // As a subquery it is one value for the whole statement, which an index can be asked for.
   const now = `(SELECT ${sql.now})`
-  const oneTopic = `topic IN (SELECT ${dialect === 'sqlite' ? 'value' : "value #>> '{}'"} FROM ${dialects[dialect].elementsOf('wanted')})`
+  const oneTopic = `topic IN (SELECT ${dialect.elementText('value')} FROM ${dialect.elementsOf('wanted')})`
 
   const which = `consumer = ? AND ${oneTopic}`
   const due = `SELECT seq FROM onceonly_local_deliveries WHERE free_at <= ${now} AND ${which} LIMIT 1`
@@ -64,7 +63,7 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
       (consumer, id, topic, key, number, headers, body, published_at, free_at)
     SELECT bound.consumer, m.value->>'id', bound.topic, m.value->>'key', CAST(m.value->>'sequence' AS bigint),
       m.value->>'headers', m.value->>'body', ${now}, ${now}
-    FROM ${dialects[dialect].elementsOf('m')} JOIN onceonly_local_groups AS bound ON bound.topic = m.value->>'topic'
+    FROM ${dialect.elementsOf('m')} JOIN onceonly_local_groups AS bound ON bound.topic = m.value->>'topic'
     WHERE TRUE ORDER BY m.key ON CONFLICT (consumer, id) DO NOTHING`
 
   return {

@@ -1,12 +1,12 @@
 import type { LedgerRecord } from '../../core/record.ts'
-import type { DialectWords } from '../dialect-words.ts'
+import type { Dialect } from '../dialect.ts'
 import type { Call, RecordView } from '../port.ts'
 import type { RecordRow } from '../row.ts'
 import { fromRow, stateCode } from '../row.ts'
 
 /** The ledger's tables on one database, for every statement about them that is written once. */
 export interface RecordTables {
-  readonly dialect: DialectWords
+  readonly dialect: Dialect
   readonly records: string
   /** The fences and ids of records whose outcome is unknown. */
   readonly unknowns: string

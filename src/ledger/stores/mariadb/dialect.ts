@@ -1,5 +1,5 @@
-import type { ColumnType, DialectWords } from '../../store/dialect-words.ts'
-import { assignments } from '../../store/dialect-words.ts'
+import type { ColumnType, Dialect } from '../../store/dialect.ts'
+import { assignments } from '../../store/dialect.ts'
 
 /** Bytes are compared, and spaces at the end count. */
 export const TEXT = 'CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin'
@@ -10,7 +10,17 @@ const typeOf: Readonly<Record<ColumnType, string>> = {
   id: 'CHAR(32) CHARACTER SET ascii',
 }
 
-export const mariadb: DialectWords = {
+export const mariadb: Dialect<'mariadb'> = {
+  name: 'mariadb',
+  types: {
+    integer: 'BIGINT',
+    text: `LONGTEXT ${TEXT}`,
+    position: 'BIGINT AUTO_INCREMENT PRIMARY KEY',
+    busyTable: '',
+  },
+  writers: 2,
+  notifies: false,
+  writesInParts: false,
   // Rows of other tables in a join stay free: they come from JSON.
   lock: (how) => how.replace(/ of \w+/, ''),
   place: (type) => (type === 'id' ? 'UNHEX(?)' : '?'),
@@ -18,7 +28,11 @@ export const mariadb: DialectWords = {
   orderedJoin: 'STRAIGHT_JOIN',
   isOneOf: (column) => `${column} IN (SELECT n FROM JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) AS list)`,
   numbersValue: (numbers) => `[${numbers.join(',')}]`,
+  isAnyOf: (column, query) => `${column} IN (SELECT * FROM (${query}) AS chosen)`,
   elementsOf: (alias) => `JSON_TABLE(?, '$[*]' COLUMNS (\`key\` FOR ORDINALITY, value JSON PATH '$')) AS ${alias}`,
+  elementText: (value) => `JSON_UNQUOTE(${value})`,
+  textBefore: (column, character) => `SUBSTRING_INDEX(${column}, '${character}', 1)`,
+  randomText: `LOWER(HEX(RANDOM_BYTES(16)))`,
   recordsOf: (columns) => {
     const paths = Object.entries(columns).map(([name, type]) => `${name} ${typeOf[type]} PATH '$.${name}'`)
     const table = `JSON_TABLE(?, '$[*]' COLUMNS (${paths.join(', ')}))`

@@ -5,6 +5,7 @@ import type { Migration, QueryHow, SqlRow, SqlSeam, SqlValue } from '../../store
 import { nowSql } from './clock-sql.ts'
 import { inTransaction } from './connection.ts'
 import type { Core } from './core.ts'
+import { postgres } from './dialect.ts'
 import { isBusy, isSessionOver, leavesConnectionUsable, sqlErrorOf, storeError } from './errors.ts'
 import type { Lanes } from './lanes.ts'
 import { findOwnTables } from './names.ts'
@@ -55,7 +56,7 @@ export function createSqlSeam({ core, watchers, lanes }: SeamParts): SqlSeam {
   }
 
   return {
-    dialect: 'postgres',
+    dialect: postgres,
     now: nowSql(names),
     wake: watchers.wake,
     listen: watchers.listen,
@@ -87,5 +88,5 @@ export function createSqlSeam({ core, watchers, lanes }: SeamParts): SqlSeam {
 }
 
 function statementsOf({ version, oldestCode, up }: Migration) {
-  return { version, oldestCode, statements: up.postgres }
+  return { version, oldestCode, statements: up(postgres) }
 }

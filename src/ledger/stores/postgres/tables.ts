@@ -1,9 +1,9 @@
 import { limits } from '../../core/limits.ts'
-import { postgres } from '../../store/dialect-postgres.ts'
 import type { RecordTables, TableQuery } from '../../store/sql/tables.ts'
 import { nowSql } from './clock-sql.ts'
 import { inTransaction } from './connection.ts'
 import type { Borrowed, Core } from './core.ts'
+import { postgres } from './dialect.ts'
 import { numbered } from './tx.ts'
 
 /** Whatever default the user's connections have: a repeatable read would fail where others have written. */

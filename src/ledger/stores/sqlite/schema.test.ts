@@ -7,11 +7,11 @@ import type { Migration } from '../../store/sql.ts'
 import { CALL, claimIn, freshPath, freshStore, openStore } from './test-store.ts'
 
 const rooms: readonly Migration[] = [
-  { version: 1, oldestCode: 1, up: { sqlite: ['CREATE TABLE room_one (a TEXT)'], postgres: [] } },
+  { version: 1, oldestCode: 1, up: () => ['CREATE TABLE room_one (a TEXT)'] },
   {
     version: 2,
     oldestCode: 2,
-    up: { sqlite: ['ALTER TABLE room_one ADD COLUMN b TEXT', 'CREATE TABLE room_two (a)'], postgres: [] },
+    up: () => ['ALTER TABLE room_one ADD COLUMN b TEXT', 'CREATE TABLE room_two (a)'],
   },
 ]
 
@@ -26,7 +26,7 @@ test('another room keeps tables of its own, migrated once, and old code of it is
 
 test('a migration that fails leaves nothing behind', async (t) => {
   const store = freshStore(t)
-  const broken = [{ version: 1, oldestCode: 1, up: { sqlite: ['CREATE TABLE half (a)', 'NONSENSE'], postgres: [] } }]
+  const broken = [{ version: 1, oldestCode: 1, up: () => ['CREATE TABLE half (a)', 'NONSENSE'] }]
   await assert.rejects(store.sql.migrate('room', broken), /syntax error/)
   await assert.rejects(store.sql.query('SELECT * FROM half'), /no such table/)
   await store.sql.migrate('room', rooms)

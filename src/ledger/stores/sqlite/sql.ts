@@ -6,6 +6,7 @@ import { tablesTooOld } from '../../store/migrations.ts'
 import type { Migration, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
 import { checkRoomTopic } from '../../store/sql.ts'
 import { NOW_SQL } from './connection.ts'
+import { sqlite } from './dialect.ts'
 import type { Engine } from './engine.ts'
 import { isReadonly } from './errors.ts'
 import { LEDGER_ROOM, migrate, ownMigrations, pendingIn, pendingSql } from './schema.ts'
@@ -17,7 +18,7 @@ const MIGRATE_CALL = { timeoutMs: 1 * MINUTE }
 
 export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
   return {
-    dialect: 'sqlite',
+    dialect: sqlite,
     now: NOW_SQL,
     // Checked although it is not needed here, so that a wrong topic is noticed on every store.
     wake: (topic) => (checkRoomTopic(topic), 'NULL'),
@@ -68,5 +69,5 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
 const mayOnlyRead = /^\s*(?:select|with|values)\b/i
 
 function statementsOf({ version, oldestCode, up }: Migration) {
-  return { version, oldestCode, statements: up.sqlite }
+  return { version, oldestCode, statements: up(sqlite) }
 }

@@ -1,10 +1,10 @@
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
-import { sqlite } from '../../store/dialect-sqlite.ts'
 import type { Call } from '../../store/port.ts'
 import type { RecordTables, StoredRow, TableQuery } from '../../store/sql/tables.ts'
 import { RUNNING } from '../../store/sql/tables.ts'
 import { NOW_SQL } from './connection.ts'
+import { sqlite } from './dialect.ts'
 import type { Engine } from './engine.ts'
 
 /** Rows that one step of a scan looks at: about two milliseconds, after which the other requests have their turn. */

@@ -69,7 +69,7 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
     ['ada forget done', 'ada release done', 'ada resolve done', 'ada resolve refused'],
   )
   const sql = store.sql
-  for (const text of ['DELETE FROM', 'TRUNCATE', 'UPDATE'].slice(0, sql?.dialect === 'postgres' ? 3 : 1)) {
+  for (const text of ['DELETE FROM', 'TRUNCATE', 'UPDATE'].slice(0, sql?.dialect.name === 'postgres' ? 3 : 1)) {
     const rest = text === 'UPDATE' ? " SET actor = 'intruder'" : ''
     await assert.rejects(async () => sql?.query(`${text} onceonly_operator_audit${rest}`), /only appended to/)
   }

@@ -27,7 +27,7 @@ async function shop(t: TestContext) {
   const schema = freshSchema()
   const pool = await freshPool(t)
   const store = await openStore(t, { schema }, pool)
-  const up = { sqlite: [], postgres: ['CREATE TABLE orders (name text PRIMARY KEY)'] }
+  const up = () => ['CREATE TABLE orders (name text PRIMARY KEY)']
   await store.sql.migrate('shop', [{ version: 1, oldestCode: 1, up }])
   const ledger = createLedger({ store, background: false })
   t.after(() => ledger.stop())

@@ -98,7 +98,7 @@ testPostgres('tables that were dropped under a running store are made anew', asy
 testPostgres('rooms keep tables of their own beside ours, and may be migrated from many stores at once', async (t) => {
   const schema = freshSchema()
   const stores = await Promise.all([openStore(t, { schema }), openStore(t, { schema }), openStore(t, { schema })])
-  const up = { sqlite: [], postgres: ['CREATE TABLE onceonly_room (n bigint)', 'INSERT INTO onceonly_room VALUES (1)'] }
+  const up = () => ['CREATE TABLE onceonly_room (n bigint)', 'INSERT INTO onceonly_room VALUES (1)']
   await Promise.all(stores.map((store) => store.sql.migrate('room', [{ version: 1, oldestCode: 1, up }])))
   const [store] = stores
   const question = "SELECT n, '?' AS mark FROM onceonly_room WHERE n = ?"

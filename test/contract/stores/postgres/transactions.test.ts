@@ -21,7 +21,7 @@ import {
 /** A store with a business table beside its own, for the writes of effects. */
 async function shop(t: TestContext, schema = freshSchema()): Promise<PostgresStore> {
   const store = await openStore(t, { schema })
-  const up = { sqlite: [], postgres: ['CREATE TABLE orders (name text PRIMARY KEY)'] }
+  const up = () => ['CREATE TABLE orders (name text PRIMARY KEY)']
   await store.sql.migrate('shop', [{ version: 1, oldestCode: 1, up }])
   return store
 }

@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { SqlStore } from 'onceonly'
 import { OnceError } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
+import { sqlite } from '../../../../src/ledger/stores/sqlite/dialect.ts'
 import type { SimulatedProcess, Simulation } from '../../../../src/testing/simulation.ts'
 
 type Query = SqlStore['sql']['query']
@@ -124,13 +125,13 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
     return {
       ...memoryStore(),
       sql: {
-        dialect: 'sqlite',
+        dialect: sqlite,
         now: 'simulated_now()',
         query,
         wake: () => 'simulated_wake()',
         pendingSql: async () => [],
         async migrate(_room, migrations) {
-          if (!migrated) for (const { up } of migrations) for (const text of up.sqlite) database.exec(text)
+          if (!migrated) for (const { up } of migrations) for (const text of up(sqlite)) database.exec(text)
           migrated = true
         },
         listen(_topic, wake) {

@@ -7,7 +7,7 @@ const histories = Number(process.env['ONCEONLY_HISTORIES'] ?? 2_000)
 
 testPostgres(`${histories} random effects with nested parts leave the rows that their records name`, async (t) => {
   const store = await openStore(t)
-  const up = { sqlite: [], postgres: ['CREATE TABLE orders (name text PRIMARY KEY)'] }
+  const up = () => ['CREATE TABLE orders (name text PRIMARY KEY)']
   await store.sql.migrate('shop', [{ version: 1, oldestCode: 1, up }])
   const ledger = createLedger({ store, background: false })
   t.after(() => ledger.stop())

@@ -1,7 +1,18 @@
-import type { DialectWords } from './dialect-words.ts'
-import { assignments } from './dialect-words.ts'
+import type { Dialect } from '../../store/dialect.ts'
+import { assignments } from '../../store/dialect.ts'
 
-export const sqlite: DialectWords = {
+export const sqlite: Dialect<'sqlite'> = {
+  name: 'sqlite',
+  types: {
+    integer: 'INTEGER',
+    text: 'TEXT',
+    // Without the last word a number could come again, when the newest rows were removed.
+    position: 'INTEGER PRIMARY KEY AUTOINCREMENT',
+    busyTable: '',
+  },
+  writers: 1,
+  notifies: false,
+  writesInParts: false,
   // There is one writer.
   lock: () => '',
   // Values have types, columns only prefer one.
@@ -11,7 +22,14 @@ export const sqlite: DialectWords = {
   orderedJoin: 'cross join',
   isOneOf: (column) => `${column} IN (SELECT value FROM json_each(?))`,
   numbersValue: (numbers) => `[${numbers.join(',')}]`,
+  isAnyOf: (column, query) => `${column} IN (${query})`,
   elementsOf: (alias) => `json_each(?) AS ${alias}`,
+  elementText: (value) => value,
+  textBefore: (column, character) => {
+    const at = `instr(${column}, '${character}')`
+    return `(case when ${at} > 0 then substr(${column}, 1, ${at} - 1) else ${column} end)`
+  },
+  randomText: 'lower(hex(randomblob(16)))',
   recordsOf: (columns) => {
     const extracts = Object.entries(columns).map(([name, type]) => {
       const value = `json_extract(value, '$.${name}')`
