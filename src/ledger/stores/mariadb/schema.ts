@@ -3,10 +3,19 @@ import type { MigrateMode, MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations, tablesTooOld } from '../../store/migrations.ts'
 import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
 import { MIGRATION_MS } from '../../store/sql/calls.ts'
+import {
+  migrationsTable,
+  pendingStatements,
+  recordColumns,
+  stepsOf,
+  talliesTable,
+  unknownsTable,
+} from '../../store/sql/schema.ts'
 import type { Connection } from './connection.ts'
 import { TEXT } from './dialect.ts'
 
 const TABLE = `ENGINE = InnoDB ROW_FORMAT = DYNAMIC ${TEXT}`
+const words = { integer: 'BIGINT', small: 'SMALLINT', text: 'LONGTEXT', id: 'BINARY(16)', options: TABLE }
 
 /**
  * A statement that changes tables commits at once on MariaDB, so that a migration may end in the middle: each of its
@@ -17,52 +26,17 @@ const ownMigrations = ledgerMigrations({
     'CREATE SEQUENCE IF NOT EXISTS onceonly_fences ENGINE = InnoDB',
     // Counts commits that changed a record with waiters; other processes look at it.
     'CREATE SEQUENCE IF NOT EXISTS onceonly_wakes NOCACHE ENGINE = InnoDB',
-    `CREATE TABLE IF NOT EXISTS onceonly_records (
-       id BINARY(16) NOT NULL PRIMARY KEY,
-       fence BIGINT NOT NULL,
-       incarnation BIGINT NOT NULL,
-       claimed_at BIGINT NOT NULL,
-       due_at BIGINT,
-       settled_at BIGINT,
-       expires_at BIGINT,
-       gone_at BIGINT,
-       replays BIGINT NOT NULL DEFAULT 0,
-       conflicts BIGINT NOT NULL DEFAULT 0,
-       in_progress BIGINT NOT NULL DEFAULT 0,
-       repeated_at BIGINT,
-       attempts INTEGER NOT NULL,
-       state SMALLINT NOT NULL,
-       kept SMALLINT,
-       awaited SMALLINT NOT NULL DEFAULT 0,
-       tenant TEXT NOT NULL,
-       caller TEXT NOT NULL,
-       operation TEXT NOT NULL,
-       \`key\` TEXT NOT NULL,
-       batch TEXT,
-       fingerprint TEXT NOT NULL,
-       claim_id TEXT NOT NULL,
-       policy TEXT NOT NULL,
-       pointer MEDIUMTEXT,
-       detail LONGTEXT,
-       outcome LONGTEXT,
-       INDEX onceonly_records_fence (fence)
-     ) ${TABLE}`,
-    `CREATE TABLE IF NOT EXISTS onceonly_unknowns (fence BIGINT NOT NULL PRIMARY KEY, id BINARY(16) NOT NULL) ${TABLE}`,
+    `CREATE TABLE IF NOT EXISTS onceonly_records (${recordColumns(words, { id: 'NOT NULL PRIMARY KEY', key: '`key`' })},
+       INDEX onceonly_records_fence (fence)) ${TABLE}`,
+    unknownsTable('onceonly_unknowns', words),
     `CREATE TABLE IF NOT EXISTS onceonly_meta (one TINYINT NOT NULL PRIMARY KEY, offset_ms BIGINT NOT NULL) ${TABLE}`,
     'INSERT IGNORE INTO onceonly_meta (one, offset_ms) VALUES (1, 0)',
-    // A key of three names is longer than an index of InnoDB may be.
-    `CREATE TABLE IF NOT EXISTS onceonly_tallies (
-       bucket_at BIGINT NOT NULL,
-       tenant TEXT NOT NULL,
-       caller TEXT NOT NULL,
-       operation TEXT NOT NULL,
-       claims BIGINT NOT NULL,
-       replays BIGINT NOT NULL,
-       conflicts BIGINT NOT NULL,
-       in_progress BIGINT NOT NULL,
-       who BINARY(20) AS (UNHEX(SHA1(CONCAT_WS(CHAR(0), tenant, caller, operation)))) PERSISTENT,
-       UNIQUE (bucket_at, who)
-     ) ${TABLE}`,
+    // Three names are longer than an index of InnoDB may be.
+    talliesTable(
+      'onceonly_tallies',
+      words,
+      `who BINARY(20) AS (UNHEX(SHA1(CONCAT_WS(CHAR(0), tenant, caller, operation)))) PERSISTENT, UNIQUE (bucket_at, who)`,
+    ),
     `CREATE OR REPLACE VIEW onceonly_records_view AS ${recordsView('onceonly_records', {
       id: 'LOWER(HEX(id))',
       time: (column) =>
@@ -72,9 +46,12 @@ const ownMigrations = ledgerMigrations({
   ],
 })
 
-const migrationsTable = `CREATE TABLE IF NOT EXISTS onceonly_migrations (
-  room VARCHAR(100) NOT NULL, version INTEGER NOT NULL, oldest_code INTEGER NOT NULL,
-  applied_at DATETIME(3) NOT NULL DEFAULT UTC_TIMESTAMP(3), PRIMARY KEY (room, version)) ${TABLE}`
+const MIGRATIONS = migrationsTable(
+  'onceonly_migrations',
+  'VARCHAR(100)',
+  'DATETIME(3) NOT NULL DEFAULT UTC_TIMESTAMP(3)',
+  TABLE,
+)
 
 /** Locks with a name are the server's, so the name says the database. */
 const LOCK = `CONCAT('onceonly ', SHA1(DATABASE()))`
@@ -99,16 +76,10 @@ async function inLock(connection: Connection, work: () => Promise<void>): Promis
 }
 
 async function runPending(connection: Connection): Promise<void> {
-  await connection.query(migrationsTable)
+  await connection.query(MIGRATIONS)
   const applied = (await appliedMigrations(connection)) ?? []
-  for (const { version, oldestCode, statements } of pendingMigrations(LEDGER_ROOM, ownMigrations, applied)) {
-    for (const statement of statements) await connection.query(statement)
-    await connection.query('INSERT INTO onceonly_migrations (room, version, oldest_code) VALUES (?, ?, ?)', [
-      LEDGER_ROOM,
-      version,
-      oldestCode,
-    ])
-  }
+  const statements = pendingStatements('onceonly_migrations', LEDGER_ROOM, ownMigrations, applied)
+  for (const statement of statements) await connection.query(statement)
 }
 
 /**
@@ -129,8 +100,7 @@ async function appliedMigrations(connection: Connection): Promise<MigrationStep[
     `SELECT 1 AS found FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'onceonly_migrations'`,
   )
   if (table === undefined) return null
-  const rows = await connection.query('SELECT version, oldest_code FROM onceonly_migrations WHERE room = ?', [
-    LEDGER_ROOM,
-  ])
-  return rows.map((row) => ({ version: Number(row['version']), oldestCode: Number(row['oldest_code']) }))
+  return stepsOf(
+    await connection.query('SELECT version, oldest_code FROM onceonly_migrations WHERE room = ?', [LEDGER_ROOM]),
+  )
 }

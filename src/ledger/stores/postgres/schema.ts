@@ -4,6 +4,14 @@ import type { MigrateMode, MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations, tablesTooOld } from '../../store/migrations.ts'
 import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
 import { MIGRATION_MS } from '../../store/sql/calls.ts'
+import {
+  migrationsTable,
+  pendingStatements,
+  recordColumns,
+  stepsOf,
+  talliesTable,
+  unknownsTable,
+} from '../../store/sql/schema.ts'
 import { clockOffsetFunction } from './clock-sql.ts'
 import type { Connection } from './connection.ts'
 import { inTransaction } from './connection.ts'
@@ -22,58 +30,21 @@ import { plannedOn } from './statement.ts'
  */
 const FILL_FACTOR = 35
 
+const words = { integer: 'bigint', small: 'smallint', text: 'text', id: 'uuid' }
+
 export function ledgerTables(names: Names): LedgerMigration[] {
   return ledgerMigrations({
     1: [
       `CREATE SEQUENCE IF NOT EXISTS ${names.fences}`,
-      // Numbers first, so that no space is lost to alignment. Never UNLOGGED: a crash would forget who ran what. No
-      // incarnation means that the fence is it.
-      `CREATE TABLE IF NOT EXISTS ${names.records} (
-         fence bigint NOT NULL,
-         incarnation bigint,
-         claimed_at bigint NOT NULL,
-         due_at bigint,
-         settled_at bigint,
-         expires_at bigint,
-         gone_at bigint,
-         replays bigint NOT NULL DEFAULT 0,
-         conflicts bigint NOT NULL DEFAULT 0,
-         in_progress bigint NOT NULL DEFAULT 0,
-         repeated_at bigint,
-         attempts integer NOT NULL,
-         state smallint NOT NULL,
-         kept smallint,
-         awaited smallint NOT NULL DEFAULT 0,
-         id uuid PRIMARY KEY,
-         tenant text NOT NULL,
-         caller text NOT NULL,
-         operation text NOT NULL,
-         key text NOT NULL,
-         batch text,
-         fingerprint text NOT NULL,
-         claim_id text NOT NULL,
-         policy text NOT NULL,
-         pointer text,
-         outcome text,
-         detail text
-       ) WITH (fillfactor = ${FILL_FACTOR})`,
+      // Never UNLOGGED: a crash would forget who ran what.
+      `CREATE TABLE IF NOT EXISTS ${names.records} (${recordColumns(words, { id: 'PRIMARY KEY', key: 'key' })})
+         WITH (fillfactor = ${FILL_FACTOR})`,
       // The only other index. Renewing and settling leave the fence alone; sweep, list and lapsed walk along it. Not
       // unique: a record that a reset lost is written anew with the fence it had.
       `CREATE INDEX IF NOT EXISTS onceonly_records_fence ON ${names.records} (fence)`,
-      // A record that is unknown keeps its fence until it leaves that state, so the fence names it here.
-      `CREATE TABLE IF NOT EXISTS ${names.unknowns} (fence bigint PRIMARY KEY, id uuid NOT NULL)`,
+      unknownsTable(names.unknowns, words),
       clockOffsetFunction(names, 0),
-      `CREATE TABLE IF NOT EXISTS ${names.tallies} (
-         bucket_at bigint NOT NULL,
-         claims bigint NOT NULL,
-         replays bigint NOT NULL,
-         conflicts bigint NOT NULL,
-         in_progress bigint NOT NULL,
-         tenant text NOT NULL,
-         caller text NOT NULL,
-         operation text NOT NULL,
-         PRIMARY KEY (bucket_at, tenant, caller, operation)
-       )`,
+      talliesTable(names.tallies, words, 'PRIMARY KEY (bucket_at, tenant, caller, operation)'),
       `CREATE OR REPLACE VIEW ${names.recordsView} AS ${recordsView(names.records, {
         id: `replace(id::text, '-', '')`,
         time: (column) => `CASE WHEN ${column} < ${YEAR_10000_MS} THEN to_timestamp(${column} / 1000.0) END`,
@@ -81,10 +52,6 @@ export function ledgerTables(names: Names): LedgerMigration[] {
       })}`,
     ],
   })
-}
-
-interface StatementsOf extends MigrationStep {
-  readonly statements: readonly string[]
 }
 
 /**
@@ -95,7 +62,7 @@ export async function migrate(
   connection: Connection,
   names: Names,
   room: string,
-  migrations: readonly StatementsOf[],
+  migrations: readonly LedgerMigration[],
   mode: MigrateMode,
 ): Promise<void> {
   const known = await appliedMigrations(connection, names, room)
@@ -110,14 +77,10 @@ export async function migrate(
      SELECT pg_advisory_xact_lock(${names.migrationLock});`,
   )
   await createSchema(connection, names)
-  await connection.script(`${migrationsTable(names)}; ${findOwnTablesFirst(names, 'LOCAL')}`)
+  await connection.script(`${tableOf(names)}; ${findOwnTablesFirst(names, 'LOCAL')}`)
   const applied = (await appliedMigrations(connection, names, room)) ?? []
-  for (const { version, oldestCode, statements } of pendingMigrations(room, migrations, applied)) {
-    for (const statement of statements) await connection.script(statement)
-    await connection.query({
-      text: `INSERT INTO ${names.migrations} (room, version, oldest_code) VALUES ($1, $2, $3)`,
-      values: [room, version, oldestCode],
-    })
+  for (const statement of pendingStatements(names.migrations, room, migrations, applied)) {
+    await connection.script(statement)
   }
   await connection.script('COMMIT')
 }
@@ -158,30 +121,25 @@ function findOwnTablesFirst(names: Names, scope: 'LOCAL' | 'SESSION'): string {
   return names.schema === null ? '' : `SET ${scope} search_path = ${quoteName(names.schema)}`
 }
 
-function migrationsTable(names: Names): string {
-  return `CREATE TABLE IF NOT EXISTS ${names.migrations} (
-     room text NOT NULL, version integer NOT NULL, oldest_code integer NOT NULL,
-     applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (room, version))`
+function tableOf(names: Names): string {
+  return migrationsTable(names.migrations, 'text', 'timestamptz NOT NULL DEFAULT now()')
 }
 
 /** The same statements as `migrate` runs, as a text for another tool. */
 export async function pendingSql(
   connection: Connection,
   names: Names,
-  rooms: Readonly<Record<string, readonly StatementsOf[]>>,
+  rooms: Readonly<Record<string, readonly LedgerMigration[]>>,
 ): Promise<readonly string[]> {
   const sql: string[] = []
   for (const [room, migrations] of Object.entries(rooms)) {
-    const applied = await appliedMigrations(connection, names, room)
-    for (const { version, oldestCode, statements } of pendingMigrations(room, migrations, applied ?? [])) {
-      const values = `(${quoteText(room)}, ${version}, ${oldestCode})`
-      sql.push(...statements, `INSERT INTO ${names.migrations} (room, version, oldest_code) VALUES ${values}`)
-    }
+    const applied = (await appliedMigrations(connection, names, room)) ?? []
+    sql.push(...pendingStatements(names.migrations, room, migrations, applied))
   }
   if (sql.length === 0) return []
   const schema = names.schema === null ? [] : [`CREATE SCHEMA IF NOT EXISTS ${quoteName(names.schema)}`]
   const path = names.schema === null ? [] : [findOwnTablesFirst(names, 'SESSION')]
-  return [...schema, migrationsTable(names), ...path, ...sql]
+  return [...schema, tableOf(names), ...path, ...sql]
 }
 
 /** Asked first, because even `IF NOT EXISTS` needs the privilege to create one. */
@@ -200,6 +158,5 @@ async function appliedMigrations(connection: Connection, names: Names, room: str
   const ask = (text: string, value: string) => on.run({ name: '', text }, [value])
   const [table] = await ask('SELECT to_regclass($1) AS found', names.migrations)
   if (table === undefined || table['found'] === null) return null
-  const rows = await ask(`SELECT version, oldest_code FROM ${names.migrations} WHERE room = $1`, room)
-  return rows.map((row) => ({ version: Number(row['version']), oldestCode: Number(row['oldest_code']) }))
+  return stepsOf(await ask(`SELECT version, oldest_code FROM ${names.migrations} WHERE room = $1`, room))
 }

@@ -87,7 +87,7 @@ function prepareFile(db: DatabaseSync, path: string, time: TimeSource, mode: Mig
   // Many processes may come here at once: one is first, and the others find nothing left to do.
   db.exec('BEGIN IMMEDIATE')
   try {
-    migrate(db, LEDGER_ROOM, ownMigrations, time.wallMs())
+    migrate(db, LEDGER_ROOM, ownMigrations)
     anchor(db, time)
     db.exec('COMMIT')
   } catch (error) {

@@ -4,6 +4,7 @@ import { FOREVER } from '../../core/limits.ts'
 import type { InProgress, LedgerRecord } from '../../core/record.ts'
 import type { RecordRow } from '../../store/row.ts'
 import { fromRow, policyText, stateCode, toRow } from '../../store/row.ts'
+import { recordColumns } from '../../store/sql/tables.ts'
 import type { Anchor } from './clock.ts'
 import { endBeforeBoot } from './clock.ts'
 import { refusedRow } from './errors.ts'
@@ -23,31 +24,8 @@ export interface RecordStatements {
   removeUnknown(record: LedgerRecord): void
 }
 
-/** In the order of the table. `id` and the counts are handled apart. */
-const columns = [
-  'fence',
-  'state',
-  'due_at',
-  'expires_at',
-  'gone_at',
-  'settled_at',
-  'claimed_at',
-  'incarnation',
-  'attempts',
-  'awaited',
-  'kept',
-  'claim_id',
-  'fingerprint',
-  'policy',
-  'tenant',
-  'caller',
-  'operation',
-  'key',
-  'batch',
-  'pointer',
-  'detail',
-  'outcome',
-] as const satisfies readonly (keyof RecordRow)[]
+/** `id` and the counts are handled apart. */
+const columns = recordColumns.filter((column) => column !== 'id')
 
 const COLUMNS = columns.join(', ')
 

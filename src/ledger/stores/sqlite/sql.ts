@@ -34,7 +34,7 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
       const pending = await engine.read(MIGRATE_CALL, ({ db }) => pendingIn(db, room, known))
       if (pending.length === 0) return
       if (engine.migrate === 'check') throw tablesTooOld(room, pending)
-      await engine.write('batch', MIGRATE_CALL, ({ db }) => migrate(db, room, known, engine.time.wallMs()))
+      await engine.write('batch', MIGRATE_CALL, ({ db }) => migrate(db, room, known))
     },
     pendingSql: async (rooms) => {
       const own = Object.entries(rooms).map(([room, migrations]) => [room, migrations.map(statementsOf)] as const)
