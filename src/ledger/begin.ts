@@ -18,23 +18,31 @@ import { refusal } from './refusal.ts'
 import { beginNested, joinTransaction, leadTransaction } from './transact.ts'
 
 export interface CallOptions {
-  /** The caller gives up: before its effect began the claim is given back, afterwards the effect continues. */
+  /**
+   * The caller gives up: before its effect began the claim is given back, afterwards the effect continues.
+   * @default none
+   */
   readonly signal?: AbortSignal
-  /** The caller as `authorize` and `rebuild` should see it. */
+  /** The caller as `authorize` and `rebuild` should see it. @default undefined */
   readonly as?: unknown
   /**
    * How long the store may take to decide; then the caller gets `store_unavailable`. A running attempt, here or in another
    * process, is waited for as usual. With 0 the store is not called: only what this process knows counts.
+   * @default 10_000
    */
   readonly decideMs?: number
 }
 
 export interface BeginOptions extends CallOptions {
-  /** Claim ahead of execution: the effect may begin only after `start`. Twins do not join it, nor does `stop` wait for it. */
+  /**
+   * Claim ahead of execution: the effect may begin only after `start`. Twins do not join it, nor does `stop` wait for it.
+   * @default false
+   */
   readonly reserve?: boolean
   /**
    * What makes it the same command, computed already: the current form first, then those of older shapes. The input is not
    * fingerprinted then.
+   * @default made of the input
    */
   readonly fingerprints?: readonly [string, ...string[]]
 }

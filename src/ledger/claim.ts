@@ -22,11 +22,13 @@ export type SettleWord =
   | { readonly kind: 'not_done'; readonly error: unknown; readonly retryAfterMs?: number }
   | { readonly kind: 'unknown'; readonly error: unknown }
 
+/** An outcome: the effect happened, with this result and, where it has one, the pointer to it. */
 export const succeeded = (value?: unknown, pointer: Pointer | null = null): Ending => ({
   kind: 'succeeded',
   value,
   pointer,
 })
+/** An outcome: the command was validly refused. Retries get the same failure. */
 export const failed = (error: unknown): Ending => ({ kind: 'failed', error })
 
 /** A granted lease: it is renewed until you settle it, and only you can settle it. */
@@ -60,12 +62,13 @@ export interface Standing {
 }
 
 export interface ClaimOptions {
-  /** Claim ahead of execution: the effect may begin only after `lease.start()`. */
+  /** Claim ahead of execution: the effect may begin only after `lease.start()`. @default false */
   readonly reserve?: boolean
-  /** How long to wait for a running attempt to attach its pointer, or to end. Not at all, when left out. */
+  /** How long to wait for a running attempt to attach its pointer, or to end. Not at all, when left out. @default 0 */
   readonly waitMs?: number
   /**
    * The caller claims again when an attempt without a pointer is in progress: this claim is not counted as an answer.
+   * @default false
    */
   readonly claimsAgain?: boolean
 }

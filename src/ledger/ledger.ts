@@ -80,14 +80,17 @@ export interface Ledger<Tx> extends Operator {
 }
 
 export interface LedgerOptions<S extends Store> {
+  /** Where records are kept: `postgresStore(pool)`, `sqliteStore(path)`, `redisStore(client)` or `memoryStore()`. */
   readonly store: S
+  /** Lets effects of transactions add messages that commit with them: `createOutbox({ store })`. @default none */
   readonly outbox?: OutboxPort<TxOf<S>>
+  /** Called with every event: claims, outcomes, replays and what needs an operator. @default none */
   readonly on?: Listener
-  /** Put around every claim and every effect: spans and timings. Telemetry has one. */
+  /** Put around every claim and every effect: spans and timings. Telemetry has one. @default none */
   readonly around?: Around
-  /** Sweep, reconcile and write counts by themselves; on by default. */
+  /** Sweep, reconcile and write counts by themselves; on by default. @default true */
   readonly background?: boolean
-  /** Time, randomness and scheduling; a simulator gives its own. */
+  /** Time, randomness and scheduling; a simulator gives its own. @default the system's clock, timers and randomness */
   readonly runtime?: Runtime
 }
 
@@ -105,6 +108,22 @@ const ledgerOptionNames = [
   'runtime',
 ] satisfies (keyof LedgerOptions<Store>)[]
 
+/**
+ * Makes a ledger: it claims identities, runs effects under a lease or in a transaction, and replays recorded outcomes.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const once = createLedger({ store: sqliteStore('orders.db') })
+ * const greet = once.operation({ name: 'greet', effect: 'repeatable' })
+ * // However often this is called with this key, one attempt succeeds, and all calls get its result.
+ * const text = await greet.run({ tenant: 'acme', caller: 'web', key: 'ann-1' }, 'Ann', () => 'Hello, Ann')
+ * console.log(text)
+ * await once.stop()
+ * ```
+ */
 export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger<TxOf<S>> {
   checkOptionNames('createLedger', options, ledgerOptionNames)
   const { store, background = true } = options ?? {}

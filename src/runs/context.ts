@@ -13,34 +13,50 @@ export interface RetryPolicy {
 type Unstable = readonly string[]
 
 interface CommonOptions {
+  /**
+   * How often a failed attempt is repeated, and with which pauses.
+   * @default five attempts, from 1 s to 5 minutes apart
+   */
   readonly retry?: RetryPolicy
-  /** How long one attempt may take before its `signal` fires. */
+  /** How long one attempt may take before its `signal` fires. @default 60_000 */
   readonly timeoutMs?: number
-  /** Compared with what was recorded: another input under the same key is a divergence. */
+  /** Compared with what was recorded: another input under the same key is a divergence. @default not compared */
   readonly input?: unknown
+  /** Parts of the recorded value that may differ in a replay. @default none */
   readonly unstable?: Unstable
 }
 
 /** `keyed`: repeated under its key until it has a result. `once`: an attempt without a recorded end is `unknown`. */
 export interface PlainOptions extends CommonOptions {
+  /** What an attempt without a recorded end means: repeat under the same key, or `unknown`. @default 'keyed' */
   readonly semantics?: 'keyed' | 'once'
 }
 
 /** Asked before acting again, whenever the end of an attempt is not known. */
 export interface VerifyOptions<T> extends CommonOptions {
+  /** `verify` is called before the step acts again. */
   readonly semantics: 'verify'
+  /** Finds out whether an earlier attempt had its effect. */
   verify(context: StepContext): Promise<Verified<T>>
 }
 
 export interface TransactionOptions extends CommonOptions {
+  /** The step's writes and its journal entry commit together. */
   readonly semantics: 'transactional'
 }
 
 /** Evaluation and action apart: the function says what to send, and to whom; the channel sends it. */
 export interface ChannelOptions<P, R> {
+  /** Who performs it: `httpChannel`, or a channel of your own. */
   readonly channel: Channel<P, R>
+  /**
+   * How often a failed attempt is repeated, and with which pauses.
+   * @default five attempts, from 1 s to 5 minutes apart
+   */
   readonly retry?: RetryPolicy
+  /** How long one attempt may take, in milliseconds, before its `signal` fires. @default 60_000 */
   readonly timeoutMs?: number
+  /** Parts of the recorded plan that may differ in a replay. @default none */
   readonly unstable?: Unstable
 }
 

@@ -5,19 +5,35 @@ import type { RunContext } from './context.ts'
 
 /** A durable function: its steps are recorded, so that any worker can continue where another one stopped. */
 export interface RunDefinition<I = unknown, O = unknown> {
+  /** Part of every stored run: changing it leaves older runs without a definition. */
   readonly name: string
   /** A run remembers the version under which it was started. */
   readonly version: number
+  /** The function that awaits its steps. */
   readonly body: RunBody<I, O>
 }
 
 export type RunBody<I, O> = (run: RunContext, input: I) => Promise<O>
 
 export interface RunOptions {
+  /** The version under which new runs of this definition start. @default 1 */
   readonly version?: number
 }
 
-/** Only declares: nothing runs before an engine is given it. Between steps the body must be deterministic. */
+/**
+ * Only declares: nothing runs before an engine is given it. Between steps the body must be deterministic.
+ *
+ * @example
+ * ```ts
+ * import { defineRun } from 'onceonly/run'
+ *
+ * export const order = defineRun('order', async (run, input: { item: string }) => {
+ *   const paid = await run.step('pay', ({ effectKey }) => `${input.item} paid under ${effectKey}`)
+ *   const shipped = await run.waitFor<{ parcel: string }>('shipped', { timeoutMs: 86_400_000 })
+ *   return { paid, parcel: shipped.kind === 'received' ? shipped.payload.parcel : null }
+ * })
+ * ```
+ */
 export function defineRun<I, O>(name: string, body: RunBody<I, O>, options: RunOptions = {}): RunDefinition<I, O> {
   const { version = 1 } = options
   checkName('run', name)

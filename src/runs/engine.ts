@@ -27,30 +27,40 @@ import { createWorker } from './worker.ts'
 import { createWrites } from './writes.ts'
 
 export interface EngineOptions {
+  /** The SQL store that keeps the journals. */
   readonly store: SqlStore
+  /** Every definition that this process can drive. */
   // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
   readonly runs: readonly RunDefinition<any, any>[]
-  /** Runs that this process drives at once. */
+  /** Runs that this process drives at once. @default 100 */
   readonly concurrency?: number
-  /** How long the others wait before they take over from a process that says nothing. */
+  /** How long the others wait before they take over from a process that says nothing. @default 30_000 */
   readonly leaseMs?: number
-  /** How often an idle process looks for runs that are due. */
+  /** How often an idle process looks for runs that are due. @default 1_000 */
   readonly pollMs?: number
   /**
    * For tests of your definitions: a run is left after its steps and comes again from its journal, so that a body that is
    * not deterministic fails with `run_diverged`.
+   * @default false
    */
   readonly checkDeterminism?: boolean
-  /** False for a process that starts runs and looks at them, but drives none. */
+  /** False for a process that starts runs and looks at them, but drives none. @default true */
   readonly work?: boolean
+  /** Called with every event of runs and steps. @default none */
   readonly on?: (event: RunEvent) => void
+  /** Time, randomness and scheduling; a simulator gives its own. @default the system's */
   readonly runtime?: Runtime
 }
 
 export interface StartOptions<I> {
+  /** The identity of the run: starting it again returns the same run. */
   readonly runId: string
+  /** What the body gets; plain data. Another input under the same id is refused. */
   readonly input: I
-  /** What a finished run of this id means: its result, a refusal, or a new run that names the old one. */
+  /**
+   * What a finished run of this id means: its result, a refusal, or a new run that names the old one.
+   * @default 'return'
+   */
   readonly ifFinished?: 'return' | 'reject' | 'restart'
 }
 
@@ -74,6 +84,23 @@ export interface Engine extends RunOperator {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/**
+ * Drives durable runs: their steps are recorded, and another process continues where this one ended.
+ *
+ * @example
+ * ```ts
+ * import { createEngine, defineRun } from 'onceonly/run'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const welcome = defineRun('welcome', async (run, input: { email: string }) => {
+ *   await run.sleep('a day', 86_400_000)
+ *   return run.step('mail', ({ effectKey }) => `mail to ${input.email} under ${effectKey}`)
+ * })
+ * const engine = await createEngine({ store: sqliteStore('runs.db'), runs: [welcome] })
+ * const started = await engine.start(welcome, { runId: 'u-42', input: { email: 'ann@example.com' } })
+ * console.log(await started.result())
+ * ```
+ */
 export async function createEngine(options: EngineOptions): Promise<Engine> {
   const { store, runs, runtime = createRuntime(), work = true, on } = options
   const { sql } = store

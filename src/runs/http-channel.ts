@@ -26,11 +26,13 @@ export interface HttpSent {
 }
 
 export interface HttpChannelOptions<P extends ProviderProfile = ProviderProfile> {
+  /** Names the channel in journals and consoles. */
   readonly name: string
+  /** What the provider does with keys: one of `providers`, or a profile of your own. */
   readonly provider: P
-  /** Added to every request and never recorded: credentials belong here. */
+  /** Added to every request and never recorded: credentials belong here. @default none */
   readonly headers?: () => Promise<Readonly<Record<string, string>>>
-  /** Node's, when left out. What another one throws is ambiguous unless it is a `notDone`. */
+  /** Node's, when left out. What another one throws is ambiguous unless it is a `notDone`. @default the global one */
   readonly fetch?: typeof globalThis.fetch
 }
 

@@ -14,11 +14,14 @@ import type { ReplayedStep, Stage } from './replay-context.ts'
 import { createReplayContext, createStage } from './replay-context.ts'
 
 export interface ReplayOptions {
-  /** Performs nothing; the default. */
+  /** Performs nothing; the default. @default true */
   readonly dryRun?: boolean
-  /** Places that may differ, `step: path`, as `welcome: $.headers.date`; `*` stands for any step or any name. */
+  /**
+   * Places that may differ, `step: path`, as `welcome: $.headers.date`; `*` stands for any step or any name.
+   * @default none
+   */
   readonly ignore?: readonly string[]
-  /** How long the evaluation may take, in real time, before it is refused with `replay_timed_out`. */
+  /** How long the evaluation may take, in real time, before it is refused with `replay_timed_out`. @default 30_000 */
   readonly timeoutMs?: number
 }
 

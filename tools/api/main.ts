@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { root } from '../command.ts'
 import { readSurface } from './entries.ts'
+import { missingHover } from './hover.ts'
 import { doubleMeanings } from './names.ts'
 import { reportOf } from './report.ts'
 
@@ -14,7 +15,7 @@ const surface = readSurface()
 const reports = new Map(
   surface.entries.map((entry) => [`${entry.name.replaceAll('/', '-')}.txt`, reportOf(entry, surface)]),
 )
-const problems = [...doubleMeanings(surface)]
+const problems = [...doubleMeanings(surface), ...missingHover(surface)]
 
 if (process.argv.includes('--check')) problems.push(...outdated())
 else {

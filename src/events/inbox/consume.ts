@@ -4,7 +4,10 @@ import type { Acknowledgement, IncomingMessage, SubscribeOptions, Subscriber, Su
 import type { Receipt } from './receipt.ts'
 import { acknowledgementOf } from './receipt.ts'
 
-export type ConsumeOptions = Pick<SubscribeOptions, 'topics'> & Partial<Pick<SubscribeOptions, 'concurrency'>>
+export interface ConsumeOptions extends Pick<SubscribeOptions, 'topics'> {
+  /** How many messages may be under way at once. @default 8 */
+  readonly concurrency?: number
+}
 
 /** Subscribes, and acknowledges every message to the broker. */
 export async function consume(

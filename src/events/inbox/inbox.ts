@@ -43,6 +43,23 @@ export interface Inbox<Tx> {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/**
+ * Handles every message of an at-least-once broker once per consumer, in the transaction of what it causes.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createInbox } from 'onceonly/inbox'
+ * import { createLocalBus } from 'onceonly/local'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const store = sqliteStore('parcels.db')
+ * const inbox = createInbox({ ledger: createLedger({ store }), consumer: 'shipping' })
+ * await inbox.consume<{ id: string }>(createLocalBus({ store }), { topics: ['order.placed'] }, async ({ id }, { tx }) => {
+ *   await tx.query('insert into parcels (id) values (?)', [id])
+ * })
+ * ```
+ */
 export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx> {
   // Inside, every transaction is just SQL; what more the store's own type can do matters to the effects only.
   const parts = partsOf(given as unknown as InboxOptions<SqlTx>)

@@ -47,14 +47,17 @@ export interface Redriven {
 }
 
 export interface RedriveOptions<Tx> {
-  /** Only reports what would be done. */
+  /** Only reports what would be done. @default false */
   readonly preview?: boolean
   /**
    * Runs the messages now. Without it the effect runs that consumes their topic in this process; where there is none, the
    * messages are freed: each runs when it is delivered again, and its dead letter stays until then.
+   * @default the effect that consumes the topic here
    */
   readonly effect?: InboxEffect<Tx>
+  /** The most dead letters of one call. @default one page */
   readonly limit?: number
+  /** The operator, as the history should name them. @default not recorded */
   readonly by?: string
 }
 

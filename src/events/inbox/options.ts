@@ -13,34 +13,50 @@ export interface InboxOptions<Tx extends SqlTx> {
   readonly ledger: Ledger<Tx>
   /** Who consumes: a message is handled once per consumer. Changing it forgets what was handled. */
   readonly consumer: string
-  /** For how long a handled message is remembered; at least as long as the broker may hand it over again. */
+  /**
+   * For how long a handled message is remembered; at least as long as the broker may hand it over again.
+   * @default 7 days
+   */
   readonly windowMs?: number
-  /** From the text of a body; JSON, when left out. What it throws parks the message as unreadable. */
+  /**
+   * From the text of a body; JSON, when left out. What it throws parks the message as unreadable.
+   * @default JSON.parse
+   */
   readonly parse?: (text: string, message: IncomingMessage) => unknown
-  /** What of a body makes it the same message; all of it, when left out. Leave out what changes from copy to copy. */
+  /**
+   * What of a body makes it the same message; all of it, when left out. Leave out what changes from copy to copy.
+   * @default the whole body
+   */
   readonly fingerprint?: (body: unknown, message: IncomingMessage) => unknown
-  /** A second key, by what the message asks for: two ids with one intent are handled once. Null for none. */
+  /**
+   * A second key, by what the message asks for: two ids with one intent are handled once. Null for none.
+   * @default none
+   */
   readonly intent?: (body: unknown, message: IncomingMessage) => string | null
   /**
    * Handles the messages of a key by their numbers, also when the broker hands them over in another order. An outbox
    * counts per key over all topics, so such a consumer takes every topic of its keys. Messages of two outboxes under one
    * key are two lines. Costs a small permanent row per key and outbox.
+   * @default false
    */
   readonly ordered?: boolean | OrderedOptions
   /**
    * How long the effect may take, 25 s when left out and 30 s at most: then its transaction is rolled back and the message
    * has failed. On SQLite a transaction ends after 5 s in any case.
+   * @default 25_000
    */
   readonly effectMs?: number
-  /** How often a message may fail before it is parked. */
+  /** How often a message may fail before it is parked. @default 10 */
   readonly maxFailures?: number
-  /** How many deliveries may vanish with their process before the message is parked. */
+  /** How many deliveries may vanish with their process before the message is parked. @default 5 */
   readonly maxUnfinished?: number
+  /** Pauses before a failed message is delivered again, in milliseconds. @default { baseMs: 1_000, capMs: 300_000 } */
   readonly backoff?: Partial<Backoff>
+  /** Called with every event: handled, duplicate, failed and parked messages. @default none */
   readonly on?: InboxListener
-  /** Sweeps by itself; on by default. */
+  /** Sweeps by itself; on by default. @default true */
   readonly background?: boolean
-  /** Time, randomness and scheduling; tests give their own. */
+  /** Time, randomness and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
 }
 
@@ -49,11 +65,15 @@ export interface OrderedOptions {
    * Where the line of a key begins that this consumer has never handled: with number 1, or with the lowest number that
    * comes within a few seconds. A consumer that is added later than its keys never gets their first messages, and would
    * wait `holeMs` for them. Of what comes later still, below that number, nothing is lost: it is parked.
+   * @default 'beginning'
    */
   readonly from?: 'beginning' | 'now'
-  /** How long a later message waits for a number that does not come. */
+  /** How long a later message waits for a number that does not come. @default 5 minutes */
   readonly holeMs?: number
-  /** Then: continue without it, and park it should it still come; or park what waits, and keep the line closed. */
+  /**
+   * Then: continue without it, and park it should it still come; or park what waits, and keep the line closed.
+   * @default 'skip'
+   */
   readonly onHole?: 'skip' | 'park'
 }
 

@@ -25,6 +25,7 @@ export type Acknowledgement =
 export interface SubscribeOptions {
   /** The consumer group: subscribers of one name share the messages, another name gets them all again. */
   readonly consumer: string
+  /** The topics to receive; at least one. */
   readonly topics: readonly string[]
   /** How many messages may be under way at once. */
   readonly concurrency: number

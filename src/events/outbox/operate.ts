@@ -25,8 +25,9 @@ export interface OutboxDeadLetterFilter {
 }
 
 export interface OutboxActionOptions {
-  /** Only reports what would be done. */
+  /** Only reports what would be done. @default false */
   readonly preview?: boolean
+  /** The most dead letters of one call. @default one page */
   readonly limit?: number
 }
 

@@ -10,6 +10,7 @@ import { createDeadLetters, statusOf } from './operate.ts'
 import { outboxTablesOf } from './tables.ts'
 
 export interface OutboxOptions {
+  /** The SQL store of the ledger: messages commit with its transactions. */
   readonly store: SqlStore
 }
 
@@ -31,6 +32,24 @@ export interface Outbox extends OutboxPort<SqlTx> {
   status(): Promise<OutboxStatus>
 }
 
+/**
+ * Makes an outbox: messages that effects add commit with their transaction, and a relay publishes them.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createOutbox } from 'onceonly/outbox'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const store = sqliteStore('orders.db')
+ * const once = createLedger({ store, outbox: createOutbox({ store }) })
+ * const place = once.operation<{ id: string }>({ name: 'order.place', effect: 'transaction' })
+ * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { id: 'o1' }, async ({ tx, outbox }) => {
+ *   await tx.query('insert into orders (id) values (?)', ['o1'])
+ *   await outbox.add({ topic: 'order.placed', key: 'o1', body: { id: 'o1' } })
+ * })
+ * ```
+ */
 export function createOutbox({ store }: OutboxOptions): Outbox {
   const tables = outboxTablesOf(store)
   const { sql } = store

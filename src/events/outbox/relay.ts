@@ -22,28 +22,33 @@ import { createSweeper } from './sweep.ts'
 import { outboxTablesOf } from './tables.ts'
 
 export interface RelayOptions {
+  /** The store that the outbox writes to. */
   readonly store: SqlStore
   /** Where to publish: a broker's adapter. */
   readonly publisher: Publisher
-  /** How long another relay waits before it takes over what this one held. */
+  /** How long another relay waits before it takes over what this one held. @default 15_000 */
   readonly leaseMs?: number
   /**
    * How long the publisher may take for a batch: 5 s, or half of a shorter lease. Then the batch counts as not confirmed,
    * is reported as `unavailable` and published again. `stop` waits no longer than this for it.
+   * @default 5_000
    */
   readonly publishMs?: number
-  /** How often the broker may refuse a message before it is parked, and its key with it. */
+  /** How often the broker may refuse a message before it is parked, and its key with it. @default 20 */
   readonly maxAttempts?: number
+  /** Pauses between attempts to publish a refused message, in milliseconds. @default { baseMs: 250, capMs: 60_000 } */
   readonly backoff?: Backoff
-  /** How long ids that callers gave are remembered. */
+  /** How long ids that callers gave are remembered. @default 7 days */
   readonly idMs?: number
   /**
    * Forgets the counter of a key that was not used for this long; left out, never. Its numbers begin at 1 again then, so
    * only where no consumer remembers them any longer than this: an inbox with `ordered` does.
+   * @default never
    */
   readonly forgetKeysMs?: number
+  /** Called with every event of the relay: published batches, refusals, and an unavailable broker. @default none */
   readonly on?: RelayListener
-  /** Time, randomness and scheduling; tests give their own. */
+  /** Time, randomness and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
 }
 
@@ -62,6 +67,20 @@ export interface Relay {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/**
+ * Publishes what outboxes of the store have committed, in the order of each key. Any number of relays share the work.
+ *
+ * @example
+ * ```ts
+ * import { createLocalBus } from 'onceonly/local'
+ * import { createRelay } from 'onceonly/outbox'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const store = sqliteStore('orders.db')
+ * const relay = createRelay({ store, publisher: createLocalBus({ store }) })
+ * await relay.stop()
+ * ```
+ */
 export function createRelay(options: RelayOptions): Relay {
   const settings = settingsOf(options)
   const { store, runtime = createRuntime() } = options

@@ -30,6 +30,7 @@ export type TimeoutName<Events> = {
 }[keyof Events] &
   string
 
+/** An event of a saga that comes as a message; `correlate` finds its instance. */
 export function event<Body>(spec: {
   readonly correlate: (body: Body) => string
   readonly parse?: (body: unknown) => Body
@@ -39,6 +40,7 @@ export function event<Body>(spec: {
   return { kind: 'event', topic, parse, correlate }
 }
 
+/** An event of a saga that comes when its time is over; handlers `schedule` it. */
 export function timeout<Body = null>(spec: { readonly parse?: (body: unknown) => Body } = {}): TimeoutSpec<Body> {
   return { kind: 'timeout', parse: spec.parse ?? ((body) => body as Body) }
 }
@@ -60,19 +62,30 @@ export interface SagaFault {
 }
 export type PlainCell = Ignore | Defer | SagaFault
 
+/** In this state the event does nothing, as a duplicate that comes late. */
 export const ignore: Ignore = { kind: 'ignore' }
+/** In this state the event waits until the instance is in another one. */
 export const defer: Defer = { kind: 'defer' }
+/** In this state the event must not come: it fails and is parked as a dead letter. */
 export const fault: SagaFault = { kind: 'fault' }
 
 export interface SagaSendOptions {
-  /** Messages of one key keep their order. The id of the instance, when left out; null for no order at all. */
+  /**
+   * Messages of one key keep their order. The id of the instance, when left out; null for no order at all.
+   * @default the id of the instance
+   */
   readonly key?: string | null
+  /** Headers of the message. @default none */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface ScheduleOptions {
+  /** How long from now, in milliseconds. */
   readonly afterMs: number
-  /** Several timeouts of one event need names of their own; the name of the event, when left out. */
+  /**
+   * Several timeouts of one event need names of their own; the name of the event, when left out.
+   * @default the name of the event
+   */
   readonly name?: string
 }
 
@@ -156,18 +169,25 @@ export interface SagaDefinition<
 > {
   /** Part of every stored row: changing it forgets every instance. */
   readonly name: string
+  /** The events that the saga knows, each with `event` or `timeout`. */
   readonly events: Events
+  /** The states in which an instance waits for events. */
   readonly states: readonly State[]
   /** Here every event is ignored, and the instance is kept as a tombstone until `keepMs` has passed. */
   readonly terminal: readonly Terminal[]
   /** The data of an instance that begins. It is stored with dates, sets and maps as they are. */
   readonly data: (id: string) => Data
+  /** What every event does in every state: a move, or `ignore`, `defer` or `fault`. */
   readonly table: NoInfer<Table<Data, Events, State, Terminal>>
+  /** What an instance does when it enters a state, whatever event led there. @default nothing */
   readonly onEnter?: NoInfer<Entries<Data, Events, State, Terminal>>
-  /** Ids are never used again: an event that would start an instance whose tombstone is gone is ignored. */
+  /**
+   * Ids are never used again: an event that would start an instance whose tombstone is gone is ignored.
+   * @default false
+   */
   readonly oneShot?: boolean
-  /** How long a finished instance is remembered, so that late duplicates are ignored. */
+  /** How long a finished instance is remembered, so that late duplicates are ignored. @default 7 days */
   readonly keepMs?: number
-  /** How long deferred events wait for an instance that has not begun. */
+  /** How long deferred events wait for an instance that has not begun. @default 7 days */
   readonly deferMs?: number
 }

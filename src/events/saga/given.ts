@@ -46,6 +46,7 @@ export interface Given<Data, Events extends Specs, State extends string> {
 
 type Step = { readonly event: string; readonly body: unknown } | { readonly ms: number }
 
+/** Rehearses a saga without a database: `given(saga).when(event, body).expect({ state })`. */
 export function given<Data, Events extends Specs, State extends string, Terminal extends string>(
   definition: SagaDefinition<Data, Events, State, Terminal>,
   options: GivenOptions<Data, State | Terminal> = {},

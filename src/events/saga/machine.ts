@@ -25,7 +25,36 @@ export interface Machine {
   isTerminal(state: string): boolean
 }
 
-/** Declares a saga. What the types refuse is refused here too, for those who come without types. */
+/**
+ * Declares a saga. What the types refuse is refused here too, for those who come without types.
+ *
+ * @example
+ * ```ts
+ * import { defineSaga, event, ignore } from 'onceonly/saga'
+ *
+ * const parcels = defineSaga({
+ *   name: 'parcels',
+ *   events: {
+ *     Packed: event<{ parcel: string }>({ correlate: ({ parcel }) => parcel }),
+ *     Delivered: event<{ parcel: string }>({ correlate: ({ parcel }) => parcel }),
+ *   },
+ *   states: ['OnItsWay'],
+ *   terminal: ['Done'],
+ *   data: () => ({}),
+ *   table: {
+ *     initial: {
+ *       Packed: { to: ['OnItsWay'], handle: (_data, _event, { transitionTo }) => transitionTo('OnItsWay') },
+ *       Delivered: { ...ignore, because: 'there is no parcel' },
+ *     },
+ *     OnItsWay: {
+ *       Packed: ignore,
+ *       Delivered: { to: ['Done'], handle: (_data, _event, { transitionTo }) => transitionTo('Done') },
+ *     },
+ *   },
+ * })
+ * console.log(parcels.name)
+ * ```
+ */
 export function defineSaga<Data, const Events extends Specs, const State extends string, const Terminal extends string>(
   definition: SagaDefinition<Data, Events, State, Terminal>,
 ): SagaDefinition<Data, Events, State, Terminal> {

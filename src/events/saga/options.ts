@@ -9,26 +9,37 @@ import type { SagaListener } from './events.ts'
 import { sagaDefaults } from './limits.ts'
 
 export interface SagaOptions<Data, Events extends Specs, State extends string, Terminal extends string> {
+  /** What `defineSaga` returned. */
   readonly definition: SagaDefinition<Data, Events, State, Terminal>
   /** On SQLite or PostgreSQL; with an outbox, when handlers publish or send. */
   readonly ledger: Ledger<SqlTx>
-  /** Of the inbox that its messages go through: how long they are remembered, how often they may fail (once). */
+  /**
+   * Of the inbox that its messages go through: how long they are remembered, how often they may fail (once).
+   * @default the inbox's own, with `maxFailures: 1`
+   */
   readonly inbox?: Pick<
     InboxOptions<SqlTx>,
     'windowMs' | 'effectMs' | 'maxFailures' | 'maxUnfinished' | 'backoff' | 'on'
   >
-  /** Waits between tries when another process changed the same instance. None at all: the broker waits at once. */
+  /**
+   * Waits between tries when another process changed the same instance. None at all: the broker waits at once.
+   * @default [100, 200, 500]
+   */
   readonly conflictDelaysMs?: readonly number[]
-  /** How long a message stays away when all of these tries met a conflict. */
+  /** How long a message stays away when all of these tries met a conflict. @default 1_000 */
   readonly laterMs?: number
-  /** Events of one instance one after the other in this process; on by default. It saves work, nothing else. */
+  /**
+   * Events of one instance one after the other in this process; on by default. It saves work, nothing else.
+   * @default true
+   */
   readonly partition?: boolean
-  /** Delivers timeouts and sweeps by itself; on by default. */
+  /** Delivers timeouts and sweeps by itself; on by default. @default true */
   readonly background?: boolean
-  /** How often it looks for due timeouts. */
+  /** How often it looks for due timeouts. @default 1_000 */
   readonly dueEveryMs?: number
+  /** Called with every event of its instances. @default none */
   readonly on?: SagaListener
-  /** Time, randomness and scheduling; tests give their own. */
+  /** Time, randomness and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
 }
 

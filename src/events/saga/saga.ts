@@ -58,6 +58,23 @@ export interface Saga<Data, State extends string> {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/**
+ * Runs the instances of a saga: every event is handled once, with the messages and timeouts that it causes.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createLocalBus } from 'onceonly/local'
+ * import { createSaga, type SagaDefinition } from 'onceonly/saga'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * export async function run(definition: SagaDefinition): Promise<void> {
+ *   const store = sqliteStore('parcels.db')
+ *   const saga = createSaga({ ledger: createLedger({ store }), definition })
+ *   await saga.consume(createLocalBus({ store }))
+ * }
+ * ```
+ */
 export function createSaga<Data, Events extends Specs, State extends string, Terminal extends string>(
   options: SagaOptions<Data, Events, State, Terminal>,
 ): Saga<Data, State | Terminal> {

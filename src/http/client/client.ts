@@ -26,9 +26,10 @@ export interface ClientSendOptions extends RequestInit {
   /**
    * Names the one effect that this request shall have: `order-17/capture`. The same intent has the same key, after a restart,
    * too; the client needs a place for `keys` for it.
+   * @default none
    */
   readonly intent?: string
-  /** A key of your own; an `Idempotency-Key` among the headers does the same. */
+  /** A key of your own; an `Idempotency-Key` among the headers does the same. @default a new UUID */
   readonly key?: string
 }
 
@@ -43,17 +44,22 @@ export interface SentRequest {
 }
 
 export interface ClientOptions {
+  /**
+   * Where keys outlive this process, by their intent: `openFileKeys` of `onceonly/client-file`, or your own.
+   * @default none: `intent` is refused
+   */
   readonly keys?: KeyStorage
-  /** Another name of the header. */
+  /** Another name of the header. @default 'Idempotency-Key' */
   readonly header?: string
-  /** How often one request is sent at the most. */
+  /** How often one request is sent at the most. @default 8 */
   readonly attempts?: number
-  /** How long one attempt may take. */
+  /** How long one attempt may take. @default 30_000 */
   readonly attemptMs?: number
-  /** How long all attempts and the pauses between them may take. */
+  /** How long all attempts and the pauses between them may take. @default 120_000 */
   readonly withinMs?: number
-  /** Another `fetch`, with a proxy or a pool of its own. */
+  /** Another `fetch`, with a proxy or a pool of its own. @default the global one */
   readonly fetch?: typeof fetch
+  /** Called with every attempt and its end. @default none */
   readonly on?: (event: ClientEvent) => void
 }
 
@@ -73,6 +79,18 @@ export interface ClientEvent {
 const READING = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 const BACKOFF = { baseMs: clientDefaults.backoffBaseMs, capMs: clientDefaults.backoffCapMs }
 
+/**
+ * Makes a client that sends requests with a key, and repeats them for as long as that is safe.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from 'onceonly/client'
+ *
+ * const client = createClient()
+ * const { response, replayed } = await client.send('https://api.example.com/orders', { method: 'POST', body: 'tea' })
+ * console.log(response.status, replayed)
+ * ```
+ */
 export function createClient(options: ClientOptions = {}): Client {
   const { keys, header = 'Idempotency-Key', on = () => undefined } = options
   const { attempts = clientDefaults.attempts, withinMs = clientDefaults.withinMs } = options

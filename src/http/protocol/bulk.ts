@@ -23,7 +23,7 @@ export interface BatchIdentity {
 }
 
 interface Common<T> {
-  /** For the design checklist: what no option of the batch says. */
+  /** For the design checklist: what no option of the batch says. @default none */
   readonly about?: RouteNotes
   /** How many items run at once; one after the other, when left out. */
   readonly lanes?: number
@@ -43,7 +43,10 @@ export type TransactionalBulk<I, T> = Kept<TransactionDefinition<I>> & Common<T>
 export type BulkDefinition = Pick<
   LeasedBulk<never, never>,
   'name' | 'retainMs' | 'afterExpiry' | 'refuseMs' | 'fingerprint' | 'shape' | 'probe' | 'about'
-> & { readonly effect: EffectKind }
+> & {
+  /** What a crash in the middle of an item means. */
+  readonly effect: EffectKind
+}
 
 /**
  * A batch of commands, not one command: each item has an identity, a claim and an outcome of its own, so that a partial
@@ -66,6 +69,19 @@ export interface Bulk<I, T, Work> {
 
 type Effect<I, T, Work> = (item: BulkItem<I>, work: Work) => Promise<T>
 
+/**
+ * Runs the items of a batch, each once under its own key.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createBulk } from 'onceonly/http'
+ * import { memoryStore } from 'onceonly/memory'
+ *
+ * const ledger = createLedger({ store: memoryStore() })
+ * export const imports = createBulk(ledger, { name: 'contact.import', effect: 'repeatable' })
+ * ```
+ */
 export function createBulk<I, T>(ledger: Ledger<unknown>, definition: LeasedBulk<I, T>): Bulk<I, T, EffectContext>
 export function createBulk<I, T, Tx>(
   ledger: Ledger<Tx>,

@@ -76,10 +76,12 @@ export interface Captured {
   readonly body: Uint8Array | MissingBody
 }
 
+/** The header of a response that comes from the record. */
 export const REPLAYED_HEADER = 'idempotent-replayed'
 
 const encoder = new TextEncoder()
 
+/** An answer with this value as JSON, of the given media type. */
 export function jsonAnswer(status: number, type: string, value: unknown, headers: HeaderList = []): Answer {
   const body = encoder.encode(JSON.stringify(value))
   return { status, headers: [['content-type', type], ['content-length', String(body.length)], ...headers], body }

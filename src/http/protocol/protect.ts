@@ -32,12 +32,16 @@ import type { Voice, VoiceOptions } from './voice.ts'
 import { createVoice } from './voice.ts'
 
 export interface HttpOptions<N, Tx> extends VoiceOptions {
+  /** The ledger that records requests and responses. */
   readonly ledger: Ledger<Tx>
   /** From the authenticated request; stable across token refresh. For one shared caller write `caller: 'shared'`. */
   readonly who: (request: N) => Who | Promise<Who>
-  /** Where there are several: a key is accepted by its home alone, and a request for another region is sent there. */
+  /**
+   * Where there are several: a key is accepted by its home alone, and a request for another region is sent there.
+   * @default one region
+   */
   readonly region?: RegionRouter
-  /** Gets errors that no framework sees; `console.error` by default. */
+  /** Gets errors that no framework sees; `console.error` by default. @default console.error */
   readonly onError?: (error: unknown) => void
 }
 
@@ -92,7 +96,22 @@ interface Keyed {
   readonly fingerprints: readonly [string, ...string[]]
 }
 
-/** @param contentWho where callers that share a key are told apart by their content */
+/**
+ * One protected route, for authors of adapters: `begin` reads the request and claims its key.
+ *
+ * @param contentWho where callers that share a key are told apart by their content
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createRoute } from 'onceonly/http'
+ * import { memoryStore } from 'onceonly/memory'
+ *
+ * const ledger = createLedger({ store: memoryStore() })
+ * const who = (request: { user: string }) => ({ tenant: 'acme', caller: request.user })
+ * export const route = createRoute({ ledger, who }, { name: 'order.place', effect: 'external' })
+ * ```
+ */
 export function createRoute<N, Tx>(
   options: HttpOptions<N, Tx>,
   definition: RouteDefinition<N>,

@@ -23,8 +23,16 @@ export type RouteDefinition<N, B = any> = RouteOptions<N> & KeyPolicy<B>
 
 /** A request without a key is refused; or it runs without protection, unless its content is its key. */
 type KeyPolicy<B> =
-  | { readonly key?: 'required'; readonly content?: undefined }
-  | { readonly key: 'optional'; readonly content?: ContentKey<B> | undefined }
+  | {
+      /** A request without a key is refused, or runs without protection unless `content` is its key. @default 'required' */
+      readonly key?: 'required'
+      readonly content?: undefined
+    }
+  | {
+      readonly key: 'optional'
+      /** What makes two requests without a key the same; their window and its scope. @default none */
+      readonly content?: ContentKey<B> | undefined
+    }
 
 /**
  * Ties a response to a proof of its first caller's identity: the proof is recorded as a header, and the response is replayed
@@ -36,58 +44,94 @@ export interface AnswerBinding<N> {
 }
 
 interface RouteOptions<N> {
-  /** Part of every identity. Left out, the method and the concrete path stand for it. */
+  /**
+   * Part of every identity. Left out, the method and the concrete path stand for it.
+   * @default the method and the concrete path
+   */
   readonly name?: string
   /** Required, because no default is right for everyone. */
   readonly effect: EffectKind
+  /** Where the key is: a header, or a field of a JSON body. @default the `Idempotency-Key` header */
   readonly keyFrom?: KeySource
+  /** How long an answer is kept and replayed, in milliseconds. @default 7 days */
   readonly retainMs?: number
-  /** Retention counts from settling; or, as the window of a content key, from the claim. */
+  /** Retention counts from settling; or, as the window of a content key, from the claim. @default 'settled' */
   readonly retainFrom?: 'settled' | 'claimed'
+  /** Whether an expired key is a new key, or refused for `refuseMs`. @default 'new' */
   readonly afterExpiry?: 'new' | 'refuse'
+  /** How long an expired key is refused, in milliseconds; only with `afterExpiry: 'refuse'`. @default `retainMs` */
   readonly refuseMs?: number
+  /** How long an attempt owns its key without a heartbeat, in milliseconds, from 500. @default 30_000 */
   readonly leaseMs?: number
+  /** The longest that the handler may take, in milliseconds. @default 15 minutes */
   readonly maxRunMs?: number
+  /** How long an unknown outcome waits to be resolved, in milliseconds. @default 30 days */
   readonly unknownMs?: number
+  /**
+   * What the end of a lease without an outcome means.
+   * @default 'probe' with a `probe`, else 'rerun' for repeatable effects and 'hold' for external ones
+   */
   readonly onAbandoned?: OnAbandoned
+  /** Finds out whether an effect of unknown outcome happened. @default none */
   readonly probe?: (identity: Identity, attempt: ProbedAttempt) => Promise<ProbeAnswer>
-  /** Which thrown errors prove that nothing happened; `singleCall` for handlers that make one outgoing call. */
+  /**
+   * Which thrown errors prove that nothing happened; `singleCall` for handlers that make one outgoing call.
+   * @default none
+   */
   readonly classify?: LeasedDefinition<unknown>['classify']
+  /**
+   * What a second request gets while the first runs: it waits, gets 409, or 202 with the place of the status.
+   * @default { waitMs: 10_000 }
+   */
   readonly whileRunning?: WhileRunning
   /**
    * A first caller may send `Prefer: respond-async, wait=10`: when the handler has not answered in time, the caller gets 202 with
    * the `Location` of the operation, and the handler continues. By default the preference is ignored.
+   * @default false
    */
   readonly respondAsync?: boolean
+  /** Replays an answer only to requests that prove the first caller's identity. @default none */
   readonly bound?: AnswerBinding<N>
-  /** Which fields of a JSON body make it the same command; all of it, when left out. */
+  /** Which fields of a JSON body make it the same command; all of it, when left out. @default the whole body */
   // oxlint-disable-next-line typescript/no-explicit-any -- the body's type is the route's own business.
   readonly fingerprint?: (body: any) => unknown
   /**
    * Raise it when `fingerprint` changes, and give the old form under its number in `shapes`: `(body) => body` for all of
    * it. A record of a shape that is in neither cannot be compared, so its key is refused as reused.
+   * @default 1
    */
   readonly shape?: number
+  /** Older forms of `fingerprint`, by their `shape`. @default none */
   // oxlint-disable-next-line typescript/no-explicit-any -- as for `fingerprint`.
   readonly shapes?: Readonly<Record<number, (body: any) => unknown>>
-  /** Wins over the profile's. */
+  /** Wins over the profile's. @default the profile's */
   readonly finality?: Finality
+  /** Selects the error format of this route. @default that of `createProtect` */
   readonly profile?: ProfileName
+  /** How much of an answer is kept: all of it, a pointer, or only its status. @default 'response' */
   readonly keep?: KeepAnswer
-  /** Headers of the answer that are kept beside the usual ones: `Location`, `ETag`, `Link` and `Content-*`. */
+  /**
+   * Headers of the answer that are kept beside the usual ones: `Location`, `ETag`, `Link` and `Content-*`.
+   * @default none
+   */
   readonly keepHeaders?: readonly string[]
+  /**
+   * The answer must not be stored: allows only `keep: 'pointer'` or `'outcome'`, and needs `authorize`.
+   * @default false
+   */
   readonly sensitive?: boolean
-  /** Rebuilds the answer with the rights of the current request, where `keep` is `pointer`. */
+  /** Rebuilds the answer with the rights of the current request, where `keep` is `pointer`. @default none */
   readonly rebuild?: (pointer: Pointer, request: N) => Answer | Promise<Answer>
-  /** Asked before every replay, with the current request. */
+  /** Asked before every replay, with the current request. @default every replay is allowed */
   readonly authorize?: (
     request: N,
     record: { readonly identity: Identity; readonly pointer: Pointer | null },
   ) => boolean | Promise<boolean>
+  /** How often one caller may repeat one key within a time, in milliseconds. @default off */
   readonly perKeyLimit?: { readonly attempts: number; readonly perMs: number }
-  /** Larger answers are passed on, but not kept; 1 MiB when left out, and at most. */
+  /** Larger answers are passed on, but not kept; 1 MiB when left out, and at most. @default 1 MiB */
   readonly maxAnswerBytes?: number
-  /** For the design checklist: what no option of the route says. */
+  /** For the design checklist: what no option of the route says. @default none */
   readonly about?: RouteNotes
 }
 

@@ -25,9 +25,10 @@ export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
   /**
    * Called beside the route's own. Needed when a route without a name has one, because its records do not say which route they
    * belong to.
+   * @default the route's own
    */
   readonly authorize?: RouteDefinition<N>['authorize']
-  /** Holds for every record, also of routes that are gone. */
+  /** Holds for every record, also of routes that are gone. @default the route's own */
   readonly bound?: RouteDefinition<N>['bound']
 }
 
@@ -55,6 +56,20 @@ interface Shown {
 /** JSON as text, so that a stored body keeps every digit of its numbers. */
 type Json = string
 
+/**
+ * Shows callers what became of their requests, for servers without an adapter; adapters have `operationStatus`.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createStatus } from 'onceonly/http'
+ * import { memoryStore } from 'onceonly/memory'
+ *
+ * const ledger = createLedger({ store: memoryStore() })
+ * const status = createStatus({ ledger, who: (user: string) => ({ tenant: 'acme', caller: user }) })
+ * export const answer = await status.answer('/operations/abc', 'ann')
+ * ```
+ */
 export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationStatus<N> {
   const { region } = options
   return createStatusBy(options, async ({ id, request, head, voice, record }) => {

@@ -25,10 +25,11 @@ export interface Refused {
 }
 
 export interface VoiceOptions {
+  /** Selects the error format: our own problem documents, those of the IETF draft, or Stripe's. @default 'standard' */
   readonly profile?: ProfileName
-  /** Problem types are URIs below this; absolute, or a path of this server. */
+  /** Problem types are URIs below this; absolute, or a path of this server. @default '/problems' */
   readonly problemBase?: string
-  /** Where `GET /operations/{id}` is served. */
+  /** Where `GET /operations/{id}` is served. @default '/operations' */
   readonly operationsPath?: string
 }
 

@@ -155,11 +155,15 @@ export const ledgerErrors = {
 export type LedgerErrorCode = keyof typeof ledgerErrors
 
 export interface ErrorOptions {
+  /** The error that led to this one. @default none */
   readonly cause?: unknown
+  /** Whether the change was applied, where that is known better than the table says. @default the table's */
   readonly applied?: AppliedWord
+  /** How long to wait before the next attempt, in milliseconds. @default unknown */
   readonly retryAfterMs?: number
-  /** What to do here, where the table's sentence speaks of something else than the caller used. */
+  /** What to do here, where the table's sentence speaks of something else than the caller used. @default the table's */
   readonly next?: string
+  /** Values for programs, such as ids and counts. @default {} */
   readonly details?: Readonly<Record<string, unknown>>
 }
 

@@ -3,9 +3,13 @@
  * Units come last in the name. Code elsewhere holds no magic number.
  */
 
+/** One second in milliseconds. */
 export const SECOND = 1_000
+/** One minute in milliseconds. */
 export const MINUTE = 60 * SECOND
+/** One hour in milliseconds. */
 export const HOUR = 60 * MINUTE
+/** One day in milliseconds. */
 export const DAY = 24 * HOUR
 
 /** A time that never comes, still a safe integer in every store. */

@@ -24,6 +24,25 @@ const PATIENCE = 2
 /** Of the wait before the next connection; far past its cap, and short of what a number can hold. */
 const DOUBLINGS_MOST = 16
 
+/**
+ * Enters a room: sends messages, and delivers those of the others once, after their causes, through lost connections.
+ *
+ * @example
+ * ```ts
+ * import { createMemoryPlace, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+ *
+ * const client = await createStreamClient({
+ *   room: 'lobby',
+ *   regions: ['eu', 'us'],
+ *   transport: createWebSocketTransport({ url: (region) => `wss://${region}.example.com/socket` }),
+ *   receiver: { message: (entry) => console.log(entry.body) },
+ *   mode: 'at-least-once',
+ *   place: createMemoryPlace(),
+ * })
+ * const sent = await client.send('Hello')
+ * await sent.accepted
+ * ```
+ */
 export async function createStreamClient(options: StreamClientOptions): Promise<StreamClient> {
   const { room, regions, transport, receiver, mode } = options
   if (regions.length === 0) throw new OnceError('bad_option', '`regions` is empty.')

@@ -32,33 +32,48 @@ export type MessageIdentityPrefix = Pick<MessageIdentity, 'client' | 'epoch'>
 export type ClientStatus = 'connecting' | 'live' | 'lagging' | 'stopped'
 
 export interface StreamClientOptions {
+  /** The room to enter. */
   readonly room: string
   /** In the order in which they are tried. */
   readonly regions: readonly string[]
+  /** How regions are reached: `createWebSocketTransport`, or a transport of your own. */
   readonly transport: ClientTransport
+  /** Gets the messages of the room, one after the other. */
   readonly receiver: StreamReceiver
   /** How often the receiver may see a message after a restart. */
   readonly mode: DeliveryMode
-  /** Where everything is kept that must survive this process; in memory, where nothing must. */
+  /** Where everything is kept that must survive this process; in memory, where nothing must. @default memory */
   readonly place?: ClientPlace
-  /** Where a client without a position begins: with all that the room still has, or with what comes next. */
+  /**
+   * Where a client without a position begins: with all that the room still has, or with what comes next.
+   * @default 'start'
+   */
   readonly from?: 'start' | 'head'
   /**
    * What a client with a stored position does after a restart: `go-on` continues behind it, `replay` delivers everything
    * that the room still has, for applications that keep no copy of what they showed. Messages seen before the restart stay
    * causes of the messages sent after it.
+   * @default 'go-on'
    */
   readonly again?: 'go-on' | 'replay'
+  /** Called when the connection changes. @default none */
   onStatus?(status: ClientStatus): void
-  /** The client took a new identity: a clone uses the old one, or no region remembers it. */
+  /** The client took a new identity: a clone uses the old one, or no region remembers it. @default none */
   onIdentity?(identity: MessageIdentityPrefix, why: RenewReason): void
   /**
    * Messages that may have arrived, sent under an identity that is forgotten or that a copy of this client uses; no region
    * can decide it. The client does not send them again. After `cloned` they include everything pending at the start.
+   * @default none
    */
   onDoubt?(messages: readonly PendingSend[], why: RenewReason): void
+  /** Called with errors that no call can throw. @default none */
   onProblem?(error: unknown): void
+  /** Time, randomness and scheduling; a simulator gives its own. @default the system's */
   readonly runtime?: ClientRuntime
+  /**
+   * Limits of the client that differ from the defaults, each with its unit in its name.
+   * @default the session's defaults
+   */
   readonly bounds?: Partial<StreamBounds>
 }
 

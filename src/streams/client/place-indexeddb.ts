@@ -12,8 +12,9 @@ import { applyChanges, type Shelf } from './place-shelf.ts'
 import { createClientRuntime } from './runtime.ts'
 
 export interface IndexedDbPlaceOptions {
+  /** The name of the database; one for each client. */
   readonly name: string
-  /** Left out: the browser's own. */
+  /** Left out: the browser's own. @default the browser's own */
   readonly indexedDB?: IndexedDb
 }
 
@@ -25,6 +26,13 @@ const OPENER = 'opener'
  * One database for each client. Tabs of a site share their databases, so the name must be the tab's own; `holdPlace`
  * distinguishes a duplicated tab from its original. When two tabs open one database all the same, the last one owns it:
  * every write of the other is refused with `place_taken`, so that their pending messages never mix.
+ *
+ * @example
+ * ```ts
+ * import { createIndexedDbPlace } from 'onceonly/stream'
+ *
+ * export const place = createIndexedDbPlace({ name: 'chat-tab-1' })
+ * ```
  */
 export function createIndexedDbPlace(options: IndexedDbPlaceOptions): KeptPlace {
   return createShelfPlace(createIndexedDbShelf(options))

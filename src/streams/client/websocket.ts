@@ -23,11 +23,11 @@ export type ClientSocketClass = new (url: string, protocols: string[]) => Client
 export interface WebSocketTransportOptions {
   /** Where a region is reached: `wss://…`. */
   url(region: string): string
-  /** Asked for each connection, so that a token may be renewed. */
+  /** Asked for each connection, so that a token may be renewed. @default none */
   readonly token?: () => string | null
-  /** Left out: the global one, which browsers and Node have. */
+  /** Left out: the global one, which browsers and Node have. @default the global one */
   readonly WebSocket?: ClientSocketClass
-  /** A connection that has not opened by then has failed. */
+  /** A connection that has not opened by then has failed. @default 10_000 */
   readonly openMs?: number
 }
 
@@ -38,7 +38,20 @@ const OPEN = 1
 const NO_CLOSE_FRAME = 1006
 const NORMAL = 1000
 
-/** Connections of a client, in browsers and in Node: the WebSocket that both have. */
+/**
+ * Connections of a client, in browsers and in Node: the WebSocket that both have.
+ *
+ * @example
+ * ```ts
+ * import { createWebSocketTransport } from 'onceonly/stream'
+ *
+ * export const transport = createWebSocketTransport({
+ *   url: (region) => `wss://${region}.example.com/socket`,
+ *   token: () => sessionToken,
+ * })
+ * const sessionToken = 'secret'
+ * ```
+ */
 export function createWebSocketTransport(options: WebSocketTransportOptions): ClientTransport {
   const { url, token = () => null, openMs = OPEN_MS } = options
   const WebSocketClass = options.WebSocket ?? (globalThis as unknown as { WebSocket: ClientSocketClass }).WebSocket

@@ -15,8 +15,9 @@ import type { Watchers } from './watch.ts'
 import { createWriter } from './writer.ts'
 
 export interface MemoryStoreOptions {
+  /** The store's time, for simulations. @default the system's clock */
   readonly clock?: MemoryClock
-  /** Lets `store.clock.advance` move the store's time. */
+  /** Lets `store.clock.advance` move the store's time. @default false */
   readonly testClock?: boolean
 }
 

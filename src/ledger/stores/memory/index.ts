@@ -14,6 +14,17 @@ export type { MemoryTx } from './transactions.ts'
 /**
  * Runs `transition` itself over a map, in one process: for tests, for development, and for what may be forgotten at a
  * restart. Nothing of it is durable.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { memoryStore } from 'onceonly/memory'
+ *
+ * const store = memoryStore({ testClock: true })
+ * const once = createLedger({ store })
+ * await store.clock.advance(60_000, { timeoutMs: 1000 })
+ * await once.stop()
+ * ```
  */
 export function memoryStore(options: MemoryStoreOptions = {}): TransactionalStore<MemoryTx> {
   checkOptionNames('memoryStore', options, ['clock', 'testClock'])

@@ -28,6 +28,7 @@ export interface PostgresStoreOptions {
    * Where the tables live; made when it is missing. Two schemas share nothing. In an effect it comes before your own
    * `search_path`, so that a table that an effect creates without naming a schema lands in it. Without this option the
    * tables are where the connection's `search_path` leads.
+   * @default the first of `search_path`
    */
   readonly schema?: string
   /**

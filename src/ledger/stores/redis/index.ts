@@ -34,7 +34,7 @@ export interface RedisStoreOptions {
    * @default false
    */
   readonly testClock?: boolean
-  /** Called when Redis has lost what it had acknowledged. */
+  /** Called when Redis has lost what it had acknowledged. @default none */
   readonly on?: (event: StoreReset) => void
 }
 

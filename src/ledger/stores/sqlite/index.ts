@@ -33,7 +33,11 @@ export interface SqliteStoreOptions {
    * @default false
    */
   readonly testClock?: boolean
-  /** @internal For tests of the store itself. */
+  /**
+   * For tests of the store itself.
+   * @internal
+   * @default none
+   */
   readonly internal?: { readonly time?: Partial<TimeSource>; readonly holdMs?: number }
 }
 

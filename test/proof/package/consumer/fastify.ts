@@ -1,4 +1,5 @@
 import Fastify from 'fastify'
+import { MINUTE } from 'onceonly'
 import { createProtect, onceonly } from 'onceonly/fastify'
 import { once } from './ledger.ts'
 
@@ -15,4 +16,17 @@ app.post<{ Params: { id: string }; Body: { item: string } }>(
     await tx.query('insert into orders (id, item) values ($1, $2)', [id, request.body.item])
     return reply.code(201).send({ id })
   }),
+)
+// A request without a key is the same as another one by what it says.
+app.post<{ Body: { to: string; text: string } }>(
+  '/messages',
+  protect(
+    {
+      name: 'fastify.message',
+      effect: 'external',
+      key: 'optional',
+      content: { of: (body) => [body.to, body.text], withinMs: 15 * MINUTE },
+    },
+    async (request, reply) => reply.code(201).send({ to: request.body.to }),
+  ),
 )
