@@ -169,7 +169,8 @@ export function nameOfCall({ effectKey, facts }: Card): string {
 function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Said['provider'] {
   const { state, history } = record
   const { calls, effectKey, facts, identity, pointer } = card
-  if (identity.operation.startsWith(GUARD_PREFIX)) {
+  // A lock has an original as soon as it is settled; a route whose key is the content carries out the call itself.
+  if (identity.operation.startsWith(GUARD_PREFIX) && (pointer !== null || state === 'in_progress')) {
     return `none by this record, which is a lock on a content; its original is ${pointer?.id ?? 'not known yet'}`
   }
   const who = facts?.provider === undefined ? '' : ` of ${facts.provider}`
