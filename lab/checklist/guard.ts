@@ -251,8 +251,8 @@ export const guard: readonly Row[] = [
       {
         without: 'a guard whose store fails lets the message go',
         file: 'src/ledger/guard/guard.ts',
-        find: 'if (options.failClosed === true) {',
-        replace: 'if (true) {',
+        find: "if (options.onStoreDown === 'closed') ",
+        replace: '',
         noticed: [
           {
             file: guardTests,
@@ -333,7 +333,7 @@ export const guard: readonly Row[] = [
       {
         without: 'a pending duplicate is reported',
         file: 'src/ledger/guard/guard.ts',
-        find: "tell({ kind: 'pending', message, hash: partsOf(message).key, ageMs })",
+        find: "report({ kind: 'pending', ageMs })",
         replace: '',
         noticed: [
           {
@@ -345,7 +345,7 @@ export const guard: readonly Row[] = [
       {
         without: 'an error of the guard is reported',
         file: 'src/ledger/guard/guard.ts',
-        find: "if (!isStoreFault(error)) throw error\n      tell({ kind: 'error', message, hash: partsOf(message).key, error })",
+        find: "if (!isStoreFault(error)) throw error\n        report({ kind: 'error', error })",
         replace: 'if (!isStoreFault(error)) throw error',
         noticed: [
           {

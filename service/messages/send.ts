@@ -57,11 +57,11 @@ export function createSender({ once, base, channels, delivery, config, quotas, l
   const guard = createGuard<GuardedMessage>({
     ledger: once,
     name: GUARD_NAME,
-    windowMs: WINDOW_MS,
+    withinMs: WINDOW_MS,
     waitMs: WAIT_MS,
-    failClosed: config.guardFails === 'closed',
+    onStoreDown: config.guardFails,
     // Locks in a store of their own may be away while everything else works: no send waits long for them.
-    ...(config.claimsUrl === null ? {} : { deadlineMs: LOCK_MS }),
+    ...(config.claimsUrl === null ? {} : { decideMs: LOCK_MS }),
     identity: ({ workspaceId, phone, email, body }) => [workspaceId, phone, email, body],
     originalOf: (accepted) => ({ type: 'message', id: (accepted as Accepted).row.id }),
     on: watch.guard,

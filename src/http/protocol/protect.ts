@@ -4,7 +4,7 @@ import { SECOND } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Begun as BegunCommand } from '../../ledger/granted.ts'
 import type { Breaker } from '../../ledger/guard/breaker.ts'
-import { createBreaker } from '../../ledger/guard/breaker.ts'
+import { createBreaker, isStoreDown } from '../../ledger/guard/breaker.ts'
 import { ANY_CALLER, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
@@ -190,7 +190,7 @@ export function createRoute<N, Tx>(
     if (read.kind === 'problem') return refused(read, incoming)
     const begun = await under(byContent, read, incoming, request, signal)
     const opens = opensWithoutStore(definition)
-    if (begun.kind === 'answer' && isStoreDown(begun.refused) && opens)
+    if (begun.kind === 'answer' && isStoreDown(begun.refused ?? null) && opens)
       return { kind: 'unprotected', content: read.key }
     const running = begun.kind === 'run' && opens ? withinTime(begun, content.decideMs) : begun
     return { ...running, content: read.key }
@@ -323,12 +323,8 @@ function acceptedAnswer(voice: Voice, error: OnceError, name: string): Answer {
 
 /** Whether the store has decided, whatever it was. */
 function learn(breaker: Breaker, ended: Execution<unknown> | null): void {
-  if (isStoreDown(ended?.kind === 'refused' ? ended.error.code : undefined)) breaker.failed()
+  if (isStoreDown(ended?.kind === 'refused' ? ended.error.code : null)) breaker.failed()
   else breaker.worked()
-}
-
-function isStoreDown(refused: string | undefined): boolean {
-  return refused === 'store_unavailable' || refused === 'store_busy'
 }
 
 /** A request that is sent on needs its body once more. */

@@ -117,7 +117,7 @@ export function asProblem(error: unknown): RequestProblem {
 }
 
 /** The problem of a request that cannot be read. Null for any other error. */
-export function unreadable(error: unknown): RequestProblem | null {
+function unreadable(error: unknown): RequestProblem | null {
   if (isOnceError(error, 'bad_input')) {
     const { field = 'body' } = error.details
     return withField(problem('invalid-request', error.message.replace(error.next, '').trim()), String(field))

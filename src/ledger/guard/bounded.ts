@@ -1,14 +1,11 @@
 import { isOnceError, OnceError } from '../core/errors.ts'
-import { createBreaker } from './breaker.ts'
+import { createBreaker, isStoreDown } from './breaker.ts'
 
-/** Bounds calls by the silence of the store, and refuses them at once while they are known to fail. */
+/** Bounds calls by the silence of the store, and refuses them at once while the circuit is open. */
 export interface Bounded {
-  /** `late` gets an answer that came after the deadline; `extraMs` is time that the call is meant to wait. */
+  /** `late` gets a result that came after the deadline; `extraMs` is how long the call itself may wait. */
   call<T>(work: () => Promise<T>, late: (value: T) => void, extraMs: number): Promise<T>
-  /**
-   * Waits for a write no longer than that. It is tried whatever became of others, and continues in the background when
-   * it is late.
-   */
+  /** Waits for a write no longer than the deadline; it continues in the background. Not stopped by an open circuit. */
   write(work: () => Promise<void>): Promise<void>
 }
 
@@ -18,7 +15,8 @@ export function createBounded(deadlineMs: number | null): Bounded {
   return {
     async call(work, late, extraMs) {
       if (silence === null) return work()
-      if (!breaker.allows()) throw new OnceError('store_unavailable', 'The breaker is open.', { applied: 'no' })
+      if (!breaker.allows())
+        throw new OnceError('store_unavailable', 'Circuit open: the store is not being called.', { applied: 'no' })
       try {
         const value = await silence.bound(work, extraMs, late)
         breaker.worked()
@@ -32,9 +30,8 @@ export function createBounded(deadlineMs: number | null): Bounded {
   }
 }
 
-/** The store is away, or too busy to answer. Any other error says something about the call itself. */
 export function isStoreFault(error: unknown): boolean {
-  return isOnceError(error, 'store_unavailable') || isOnceError(error, 'store_busy')
+  return isOnceError(error) && isStoreDown(error.code)
 }
 
 interface Call {
@@ -48,9 +45,8 @@ interface Call {
 const STEPS = 10
 
 /**
- * A call is given up when the store has said nothing, to this call or any other, for the deadline. So neither the queue
- * in front of the store counts, while it moves, nor time in which this process was too busy to hear an answer: a step
- * counts as one however late it comes.
+ * A call fails when the store has answered nothing, to this call or any other, for the deadline. A queue that moves does not
+ * count, nor does time in which this process was too busy to read an answer: a step counts as one however late it comes.
  */
 function createSilence(deadlineMs: number) {
   const stepMs = deadlineMs / STEPS

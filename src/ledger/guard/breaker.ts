@@ -1,11 +1,16 @@
 import { SECOND } from '../core/limits.ts'
 
-/** Says whether a store is worth asking: not for a while after several calls in a row have failed. */
+/** A circuit breaker: after several failed calls in a row the store is not called for a while. */
 export interface Breaker {
   /** True for all callers while calls work; after a failure, for one caller after each pause, which probes for all. */
   allows(): boolean
   worked(): void
   failed(): void
+}
+
+/** The store is away, or too busy to answer. Any other error says something about the call itself. */
+export function isStoreDown(code: string | null): boolean {
+  return code === 'store_unavailable' || code === 'store_busy'
 }
 
 /** Fewer may be a coincidence. */

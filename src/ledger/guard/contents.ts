@@ -1,6 +1,6 @@
 import type { Pointer } from '../core/record.ts'
 
-/** What the first sender of a content found out, for those that came while it was under way. */
+/** What the first send of a content found, for identical sends that wait in this process. */
 export interface Found {
   readonly original: Pointer
   /** Of the original, when it was found. */
@@ -8,22 +8,19 @@ export interface Found {
   readonly atMs: number
 }
 
-/** One content that is under way in this process. */
+/** A content that is being sent in this process. */
 export interface Content {
-  /** The original exists: those that wait are duplicates of it. The first word counts. */
+  /** The original exists: identical sends that wait are duplicates of it. Only the first call counts. */
   found(original: Pointer, ageMs: number): void
-  /** It is over; without an original those that wait decide anew, and one of them leads. */
+  /** The send is over; without an original one of those that wait is first now. */
   end(): void
 }
 
-/**
- * Contents under way in this process. The first sender of a content asks the locks; identical ones wait for what it
- * finds, so that a storm of them is one question to the store.
- */
+/** Contents that are being sent in this process: a storm of identical sends is one call of the store. */
 export interface Contents {
-  /** Null when the content is under way already. */
+  /** Null when the content is being sent already. */
   begin(key: string): Content | null
-  /** What its first sender finds until then; null when it ends without an original, or not in time. */
+  /** What its first send finds until then; null when that ends without an original, or not in time. */
   wait(key: string, untilMs: number): Promise<Found | null>
 }
 

@@ -8,12 +8,12 @@ import type { Pointer } from '../core/record.ts'
 import type { EffectContext } from '../effect-context.ts'
 import type { Ledger } from '../ledger.ts'
 import { createBounded, isStoreFault } from './bounded.ts'
-import { ANY_CALLER, contentKey, contentPolicy, GUARD_PREFIX } from './content-key.ts'
-import { type Content, createContents, type Found } from './contents.ts'
+import { ANY_CALLER, type ContentPart, contentKey, contentPolicy, GUARD_PREFIX } from './content-key.ts'
+import { type Content, createContents } from './contents.ts'
 
 /**
- * For callers that send no key: a claim whose key *is* the content. Content is not identity: a wanted repeat within the
- * window is blocked, and an identical request after it is not.
+ * Content-based deduplication outside of HTTP: a claim whose key is the content. Content is not identity: a wanted repeat
+ * within the window is blocked, and an identical message after it is sent.
  */
 export interface Guard<M> {
   send<T>(message: M, effect: (attempt: GuardedAttempt | null) => Promise<T>): Promise<Verdict<T>>
@@ -26,13 +26,13 @@ export interface Guard<M> {
   ): Promise<boolean>
 }
 
-/** What a send is given under its lock. */
+/** The context of a send that holds the lock on its content. */
 export interface GuardedAttempt extends EffectContext {
-  /** The original exists, but came to nothing, for certain. Where failed ones allow it, the content is free again. */
+  /** The original exists and has failed for certain. With `onFailed: 'allow'` its content may be sent again. */
   failed(): void
   /**
    * The content was sent before, without this lock: nothing is sent now, identical sends that wait are answered with that
-   * original, and the lock is given back, so that it does not begin a window of its own.
+   * original, and the lock is released, so that it does not begin a window of its own.
    */
   duplicateOf(original: Pointer, ageMs: number): void
 }
@@ -40,29 +40,31 @@ export interface GuardedAttempt extends EffectContext {
 export type Verdict<T> =
   | { readonly kind: 'sent'; readonly value: T }
   /**
-   * What stands under the lock: attached by its first sender, or `{ type: 'unattached', id: hash }` where that one
-   * attached nothing. `waited` when it was found only while waiting.
+   * The original as its sender attached it, or `{ type: 'unattached', id: hash }` where it attached nothing. `waited` when
+   * it was found only while waiting.
    */
   | { readonly kind: 'duplicate'; readonly original: Pointer; readonly ageMs: number; readonly waited: boolean }
   /** The original is still in flight: refuse rather than risk a second send. */
   | { readonly kind: 'pending' }
-  /** The store of the locks is away or busy, and the guard fails open. */
+  /** Sent without a lock, because the store of the locks is down. */
   | { readonly kind: 'unguarded'; readonly value: T }
 
 export interface GuardOptions<M> {
   readonly ledger: Ledger<unknown>
   readonly name: string
   /** The parts that make two messages the same; the first is the tenant. A missing part is not an empty one. */
-  readonly identity: (message: M) => readonly [tenant: string, ...rest: (string | null | undefined)[]]
-  readonly windowMs?: number
+  readonly identity: (message: M) => readonly [tenant: string, ...rest: ContentPart[]]
+  /** The window, in milliseconds from the claim of the first send. @default 15 minutes */
+  readonly withinMs?: number
+  /** How long a duplicate waits for an original in flight, in milliseconds. @default 3 seconds */
   readonly waitMs?: number
-  /** A failed original stands for its window like any other; or its content may be sent again, as soon as it failed. */
+  /** A failed original blocks its content for the window like any other; or the content may be sent again at once. */
   readonly onFailed?: 'duplicate' | 'allow'
-  /** Refuse instead of sending unguarded while the store of the locks is away or busy. */
-  readonly failClosed?: boolean
-  /** With the locks in a store of their own: how long that store may be silent. Unbounded, when left out. */
-  readonly deadlineMs?: number
-  /** Names the original that a send made without its lock, so that a lock that is granted late stands for it. */
+  /** While the store of the locks is down or busy: send without a lock, or refuse. @default 'open' */
+  readonly onStoreDown?: 'open' | 'closed'
+  /** How long the store may be silent, in milliseconds, before it counts as down; as long as its own deadline, when left out. */
+  readonly decideMs?: number
+  /** The original of a send without a lock: a lock that is granted too late then stands for it. */
   readonly originalOf?: (value: unknown) => Pointer | null
   readonly on?: (event: GuardEvent<M>) => void
 }
@@ -81,212 +83,215 @@ export type GuardEvent<M> =
   | { readonly kind: 'unattached'; readonly message: M; readonly hash: string }
   | { readonly kind: 'error'; readonly message: M; readonly hash: string; readonly error: unknown }
 
+/** One call of `send`: the identity of its lock, and its events with message and hash. */
+interface Sending<M> {
+  readonly parts: { readonly tenant: string; readonly caller: string; readonly key: string }
+  report(event: WithoutMessage<GuardEvent<M>>): void
+}
+
+type WithoutMessage<E> = E extends unknown ? Omit<E, 'message' | 'hash'> : never
+
+type SendEffect<A, T> = (attempt: A) => Promise<T>
+
+/** What the store decided about the lock, or that it is down. */
+type Decision = Claimed | { readonly kind: 'down'; readonly error: unknown }
+
 /** How a send ended. */
 interface Ending {
   threw: boolean
-  /** By the effect's own word. */
   failed: boolean
-  /** Likewise: the original is another send's. */
   isDuplicate: boolean
-  /** The original that could not be attached to the lock in time. */
-  untold: Pointer | null
+  /** The original that could not be attached in time. */
+  unattached: Pointer | null
 }
 
-/** The answer of the locks, or why there is none. */
-type Asked = Claimed | { readonly kind: 'error'; readonly error: unknown }
-
-const WINDOW_MS = 15 * MINUTE
+const WITHIN_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
-/** A lock whose end is lost would keep its content from being sent, or from being found, for as long as it beats. */
+/** A lock whose end is not written would block its content for as long as its lease is renewed. */
 const INSIST = { insist: true }
 
 export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
-  const { ledger, name, windowMs = WINDOW_MS, waitMs = WAIT_MS } = options
+  const { ledger, name, withinMs = WITHIN_MS, waitMs = WAIT_MS } = options
   checkLedger('createGuard', ledger)
   const lock = ledger.operation<null>({
     name: GUARD_PREFIX + name,
     effect: 'external',
-    ...contentPolicy(windowMs),
+    ...contentPolicy(withinMs),
     keep: 'outcome',
   })
-  const bounded = createBounded(options.deadlineMs ?? null)
+  const bounded = createBounded(options.decideMs ?? null)
   const contents = createContents()
+  const { emit } = createListeners(options.on)
 
-  function partsOf(message: M): { tenant: string; caller: string; key: string } {
+  function sendingOf(message: M): Sending<M> {
     const parts = options.identity(message)
-    return { tenant: parts[0], caller: ANY_CALLER, key: contentKey(parts) }
-  }
-
-  const { emit: tell } = createListeners(options.on)
-
-  async function ask(message: M, patienceMs: number, late: (claimed: Claimed) => void): Promise<Asked> {
-    try {
-      const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs, claimsAgain: patienceMs === 0 })
-      return await bounded.call(claim, late, patienceMs)
-    } catch (error) {
-      if (!isStoreFault(error)) throw error
-      tell({ kind: 'error', message, hash: partsOf(message).key, error })
-      return { kind: 'error', error }
+    const key = contentKey(parts)
+    return {
+      parts: { tenant: parts[0], caller: ANY_CALLER, key },
+      report: (event) => emit({ ...event, message, hash: key } as GuardEvent<M>),
     }
   }
 
-  /** Asks at once, and again, within the wait, while another caller is making the original. */
+  /** Claims at once, and again within the wait while another sender makes the original. */
   async function decide(
-    message: M,
+    { parts, report }: Sending<M>,
     late: (claimed: Claimed) => void,
-  ): Promise<{ readonly claimed: Asked; readonly waited: boolean }> {
-    const first = await ask(message, 0, late)
-    if (first.kind !== 'in_progress' || first.pointer !== null) return { claimed: first, waited: false }
+  ): Promise<{ readonly decision: Decision; readonly waited: boolean }> {
+    async function claim(patienceMs: number): Promise<Decision> {
+      try {
+        const call = () => lock.claim(parts, null, { waitMs: patienceMs, claimsAgain: patienceMs === 0 })
+        return await bounded.call(call, late, patienceMs)
+      } catch (error) {
+        if (!isStoreFault(error)) throw error
+        report({ kind: 'error', error })
+        return { kind: 'down', error }
+      }
+    }
+    const first = await claim(0)
+    if (first.kind !== 'in_progress' || first.pointer !== null) return { decision: first, waited: false }
     const seenAt = performance.now()
-    const second = await ask(message, waitMs, late)
-    if (second.kind !== 'error') return { claimed: second, waited: true }
-    // What was seen in flight is the last that we know: it may well become the original, so nothing is sent beside it.
-    return { claimed: { ...first, ageMs: first.ageMs + Math.round(performance.now() - seenAt) }, waited: true }
+    const second = await claim(waitMs)
+    if (second.kind !== 'down') return { decision: second, waited: true }
+    // The last that is known is an original in flight, so nothing is sent beside it.
+    return { decision: { ...first, ageMs: first.ageMs + since(seenAt) }, waited: true }
   }
 
-  async function send<T>(message: M, effect: (attempt: GuardedAttempt | null) => Promise<T>): Promise<Verdict<T>> {
+  async function send<T>(message: M, effect: SendEffect<GuardedAttempt | null, T>): Promise<Verdict<T>> {
     checkEffect('send', effect)
-    const { key } = partsOf(message)
-    const begunMs = performance.now()
+    const sending = sendingOf(message)
+    const { parts } = sending
+    const startedAt = performance.now()
     for (let waited = false; ; waited = true) {
-      // 1. The first of identical sends in this process leads.
-      const content = contents.begin(key)
+      // 1. The first of identical sends in this process asks the store.
+      const content = contents.begin(parts.key)
       if (content !== null) {
         try {
-          return await lead(message, content, effect)
+          return await lead(sending, content, effect)
         } finally {
           content.end()
         }
       }
       // 2. The others wait for what it finds, as long as they would wait for another process.
-      const found = await contents.wait(key, begunMs + waitMs)
-      const waitedMs = performance.now() - begunMs
+      const found = await contents.wait(parts.key, startedAt + waitMs)
+      const waitedMs = performance.now() - startedAt
       if (found !== null) {
-        lock.noteRepeat(partsOf(message), 'replays')
-        return blocked(message, found.original, ageOf(found), waited || waitedMs >= 1)
+        lock.noteRepeat(parts, 'replays')
+        return blocked(sending, found.original, found.ageMs + since(found.atMs), waited || waitedMs >= 1)
       }
       if (waitedMs >= waitMs) {
-        lock.noteRepeat(partsOf(message), 'inProgress')
-        return pending(message, Math.round(waitedMs))
+        lock.noteRepeat(parts, 'inProgress')
+        return pending(sending, Math.round(waitedMs))
       }
-      // 3. It ended without an original: decided anew.
+      // 3. It ended without an original: one of those that waited is first now.
     }
   }
 
-  function blocked(message: M, original: Pointer, ageMs: number, waited: boolean): Verdict<never> {
+  function blocked({ report }: Sending<M>, original: Pointer, ageMs: number, waited: boolean): Verdict<never> {
     const mode = waited ? 'lock_resolved_polled' : 'lock_resolved'
-    tell({ kind: 'blocked', mode, message, hash: partsOf(message).key, original, ageMs })
+    report({ kind: 'blocked', mode, original, ageMs })
     return { kind: 'duplicate', original, ageMs, waited }
   }
 
-  function pending(message: M, ageMs: number): Verdict<never> {
-    tell({ kind: 'pending', message, hash: partsOf(message).key, ageMs })
+  function pending({ report }: Sending<M>, ageMs: number): Verdict<never> {
+    report({ kind: 'pending', ageMs })
     return { kind: 'pending' }
   }
 
   async function lead<T>(
-    message: M,
+    sending: Sending<M>,
     content: Content,
-    effect: (attempt: GuardedAttempt | null) => Promise<T>,
+    effect: SendEffect<GuardedAttempt | null, T>,
   ): Promise<Verdict<T>> {
-    const late = Promise.withResolvers<Pointer | null>()
-    const { claimed, waited } = await decide(message, (granted) => void adopt(granted, late.promise))
-    switch (claimed.kind) {
-      case 'error': {
-        if (options.failClosed === true) {
-          late.resolve(null)
-          throw claimed.error
-        }
-        try {
+    const unguarded = Promise.withResolvers<Pointer | null>()
+    try {
+      const { decision, waited } = await decide(sending, (granted) => void adopt(granted, unguarded.promise))
+      switch (decision.kind) {
+        case 'down': {
+          if (options.onStoreDown === 'closed') throw decision.error
           const value = await effect(null)
           const original = options.originalOf?.(value) ?? null
-          late.resolve(original)
-          // Those that wait in this process are duplicates of it, whatever the locks know.
+          unguarded.resolve(original)
+          // Identical sends that wait in this process are duplicates of it, whatever the store knows.
           if (original !== null) content.found(original, 0)
           return { kind: 'unguarded', value }
-        } finally {
-          late.resolve(null)
+        }
+        case 'first_attempt':
+        case 'reclaimed':
+          return { kind: 'sent', value: await sendLocked(sending, decision.lease, content, effect) }
+        default: {
+          const { pointer: original, ageMs } = decision
+          if (original === null) return pending(sending, ageMs)
+          content.found(original, ageMs)
+          return blocked(sending, original, ageMs, waited)
         }
       }
-      case 'first_attempt':
-      case 'reclaimed':
-        late.resolve(null)
-        return { kind: 'sent', value: await under(message, claimed.lease, content, effect) }
-      default: {
-        late.resolve(null)
-        const { pointer: original, ageMs } = claimed
-        if (original === null) return pending(message, ageMs)
-        content.found(original, ageMs)
-        return blocked(message, original, ageMs, waited)
-      }
+    } finally {
+      unguarded.resolve(null)
     }
   }
 
-  /** The lock is given back when the send throws before the original exists; otherwise it stays for its window. */
-  async function under<T>(
-    message: M,
+  /** The lock is released when the send throws before the original exists; otherwise it is held for its window. */
+  async function sendLocked<T>(
+    sending: Sending<M>,
     lease: Lease,
     content: Content,
-    effect: (attempt: GuardedAttempt) => Promise<T>,
+    effect: SendEffect<GuardedAttempt, T>,
   ): Promise<T> {
-    const begunMs = performance.now()
-    const how: Ending = { threw: true, failed: false, isDuplicate: false, untold: null }
+    const startedAt = performance.now()
+    const ending: Ending = { threw: true, failed: false, isDuplicate: false, unattached: null }
     const { attach } = lease
     const attempt: GuardedAttempt = Object.assign(lease, {
-      failed: () => void (how.failed = true),
+      failed: () => void (ending.failed = true),
       duplicateOf(original: Pointer, ageMs: number) {
-        how.isDuplicate = true
+        ending.isDuplicate = true
         content.found(original, ageMs)
       },
       async attach(pointer: Pointer) {
         try {
           await bounded.write(() => attach(pointer))
-          how.untold = null
-          content.found(pointer, Math.round(performance.now() - begunMs))
+          ending.unattached = null
+          content.found(pointer, since(startedAt))
         } catch (error) {
-          // The original exists, also where the lock stood still past its lease; only what is no pointer names nothing.
-          if (!isOnceError(error, 'bad_input')) {
-            how.untold = pointer
-            content.found(pointer, Math.round(performance.now() - begunMs))
-          }
+          // The original exists, also where its lease has ended; only what is no pointer names nothing.
+          if (isOnceError(error, 'bad_input')) throw error
+          ending.unattached = pointer
+          content.found(pointer, since(startedAt))
           throw error
         }
       },
     })
     try {
       const value = await effect(attempt)
-      how.threw = false
+      ending.threw = false
       return value
     } finally {
       // The send is over, and the guard never breaks it: what cannot be written now is written later.
-      const ending = end(message, lease, how).catch((error: unknown) => {
-        if (!isOnceError(error)) tell({ kind: 'error', message, hash: partsOf(message).key, error })
+      const written = end(sending, lease, ending).catch((error: unknown) => {
+        if (!isOnceError(error)) sending.report({ kind: 'error', error })
       })
-      // Locks that did not get the original in time are not waited for again.
-      if (how.untold === null) await bounded.write(() => ending).catch(() => {})
+      // A store that did not take the original in time is not waited for again.
+      if (ending.unattached === null) await bounded.write(() => written).catch(() => {})
     }
   }
 
-  async function end(message: M, lease: Lease, how: Ending): Promise<void> {
-    const { threw, failed: hasFailed, isDuplicate, untold } = how
+  async function end({ parts, report }: Sending<M>, lease: Lease, ending: Ending): Promise<void> {
+    const { threw, failed: hasFailed, isDuplicate, unattached } = ending
     const named = lease.pointer !== null
-    if (!named && (hasFailed || isDuplicate || (threw && untold === null))) return lease.release(INSIST)
-    const hash = partsOf(message).key
-    if (!named && untold === null) tell({ kind: 'unattached', message, hash })
-    const pointer = named ? null : (untold ?? { type: 'unattached', id: hash })
+    if (!named && (hasFailed || isDuplicate || (threw && unattached === null))) return lease.release(INSIST)
+    if (!named && unattached === null) report({ kind: 'unattached' })
+    const pointer = named ? null : (unattached ?? { type: 'unattached', id: parts.key })
     await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, pointer), INSIST)
     if (!hasFailed || options.onFailed !== 'allow') return
-    // Forgotten rather than released, so that the next send has a new effect key: this one's is used up. The fence
-    // protects a
-    // lock that another caller has by now.
-    await ledger.forget({ ...partsOf(message), operation: lock.name }, { by: 'guard', ifFence: lease.fence })
+    // Forgotten, not released: the next send gets a new effect key. The fence protects a lock of another sender.
+    await ledger.forget({ ...parts, operation: lock.name }, { by: 'guard', ifFence: lease.fence })
   }
 
   return {
     send,
-    hashOf: (message) => partsOf(message).key,
+    hashOf: (message) => contentKey(options.identity(message)),
     async release(which, by) {
-      const { tenant, key } = 'message' in which ? partsOf(which.message) : { tenant: which.tenant, key: which.hash }
+      const { tenant, key } =
+        'message' in which ? sendingOf(which.message).parts : { tenant: which.tenant, key: which.hash }
       try {
         await ledger.forget({ tenant, caller: ANY_CALLER, operation: lock.name, key }, by === undefined ? {} : { by })
         return true
@@ -298,16 +303,13 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   }
 }
 
-/**
- * A lock that was granted after the wait for it ended belongs to the original that was sent without it; when none is known,
- * it is released.
- */
+/** A lock that was granted too late stands for the original that was sent without it; without one it is released. */
 async function adopt(claimed: Claimed, original: Promise<Pointer | null>): Promise<void> {
   if (claimed.kind !== 'first_attempt' && claimed.kind !== 'reclaimed') return
   const pointer = await original
   await (pointer === null ? claimed.lease.release(INSIST) : claimed.lease.settle(succeeded(undefined, pointer), INSIST))
 }
 
-function ageOf({ ageMs, atMs }: Found): number {
-  return ageMs + Math.round(performance.now() - atMs)
+function since(atMs: number): number {
+  return Math.round(performance.now() - atMs)
 }

@@ -29,7 +29,7 @@ function stage() {
   const hasty = createGuard<string>({
     ...shared,
     ledger: createLedger({ store: silent, background: false }),
-    deadlineMs: DEADLINE_MS,
+    decideMs: DEADLINE_MS,
     originalOf: (value) => ({ type: 'mail', id: String(value) }),
   })
   const patient = createGuard<string>({ ...shared, ledger: createLedger({ store, background: false }) })
@@ -74,7 +74,7 @@ test('a lock whose original could not be attached is kept although the send thre
   const partly = { ...store, claims: { ...store.claims, apply } }
   const shared = { name: 'mail', identity: (text: string) => ['acme', text] as const, waitMs: 0 }
   const ledger = createLedger({ store: partly, background: false })
-  const guard = createGuard<string>({ ...shared, ledger, deadlineMs: PATIENT_MS })
+  const guard = createGuard<string>({ ...shared, ledger, decideMs: PATIENT_MS })
   const sending = guard.send('hello', async (attempt) => {
     // The message is out; the failed attach ends the send with an error.
     await attempt?.attach({ type: 'mail', id: 'm-1' })

@@ -107,9 +107,9 @@ onEveryStore('a listener that throws stops no send and changes no verdict', asyn
   assert.equal((await guard.send(hello, sender(sent, 'never'))).kind, 'duplicate')
 })
 
-for (const failClosed of [false, true]) {
+for (const onStoreDown of ['open', 'closed'] as const) {
   onEveryStore(
-    `locks that fail while an original is in flight: nothing is sent beside it, failClosed: ${failClosed}`,
+    `locks that fail while an original is in flight: nothing is sent beside it, onStoreDown: ${onStoreDown}`,
     async ({ world, once }) => {
       const { store } = world
       let claims = 0
@@ -125,7 +125,7 @@ for (const failClosed of [false, true]) {
       } as typeof store
       const ledger = createLedger({ store: lame, background: false })
       const events: GuardEvent<Message>[] = []
-      const guard = guardOver(ledger, { failClosed, waitMs: 100, on: (event) => events.push(event) })
+      const guard = guardOver(ledger, { onStoreDown, waitMs: 100, on: (event) => events.push(event) })
       const sent: string[] = []
       const begun = Promise.withResolvers<void>()
       const over = Promise.withResolvers<void>()
@@ -165,7 +165,7 @@ for (const when of ['attach', 'settle']) {
     // A stopped clock, so that the ledger itself gives no call up for its age.
     const runtime = { ...createRuntime(), monotonicMs: () => 0 }
     const once = createLedger({ store: slow, background: false, runtime })
-    const guard = guardOver(once, { deadlineMs: DEADLINE_MS, waitMs: 0 })
+    const guard = guardOver(once, { decideMs: DEADLINE_MS, waitMs: 0 })
     const sending = guard.send(hello, async (attempt) => {
       if (when === 'attach') stalled = gate.promise
       const attached = attempt?.attach({ type: 'message', id: 'm1' }) ?? Promise.resolve()

@@ -43,7 +43,7 @@ onEveryStore('only a store that cannot be asked opens the guard; every other err
   const { once, second } = bench
   const never = () => assert.fail('sent without its lock')
   const events: GuardEvent<Message>[] = []
-  const guard = guardOver(once, { on: (event) => events.push(event), deadlineMs: MINUTE })
+  const guard = guardOver(once, { on: (event) => events.push(event), decideMs: MINUTE })
   for (let again = 0; again < 6; again++) {
     await assert.rejects(guard.send({ ...hello, workspace: ' ' }, never), (error) => isOnceError(error, 'bad_identity'))
   }

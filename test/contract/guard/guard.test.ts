@@ -161,8 +161,8 @@ onEveryStore(
     } as typeof store
     const ledger = createLedger({ store: lame, background: false })
     const events: GuardEvent<Message>[] = []
-    const open = guardOver(ledger, { on: (event) => events.push(event), deadlineMs: 60 * SECOND })
-    const closed = guardOver(ledger, { name: 'closed', failClosed: true })
+    const open = guardOver(ledger, { on: (event) => events.push(event), decideMs: 60 * SECOND })
+    const closed = guardOver(ledger, { name: 'closed', onStoreDown: 'closed' })
     const sent: string[] = []
     assert.equal((await open.send(hello, sender(sent, 'm1'))).kind, 'unguarded')
     await assert.rejects(closed.send(hello, sender(sent, 'never')), (error) => isOnceError(error, 'store_unavailable'))

@@ -78,7 +78,7 @@ onEveryStore('a copy of a context has all its members, and no key is derived aft
     return undefined
   })
   assert.equal(left.kind, 'executed')
-  const guard = createGuard<string>({ ledger: once, name: 'g', windowMs: MINUTE, identity: (text) => ['acme', text] })
+  const guard = createGuard<string>({ ledger: once, name: 'g', withinMs: MINUTE, identity: (text) => ['acme', text] })
   await guard.send('hello', async (attempt) => {
     assert.ok(attempt !== null)
     const copy = { ...attempt }
