@@ -19,7 +19,7 @@ import type { Answer, Incoming } from './exchange.ts'
 import { hungUp } from './leaving.ts'
 import { checkedWho } from './options.ts'
 import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
-import type { RequestProblem } from './read.ts'
+import type { ReadRequest, RequestProblem } from './read.ts'
 import { createReader } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { Asked } from './replay.ts'
@@ -89,11 +89,12 @@ interface Way<N, Tx> {
   readonly breaker: Breaker | null
 }
 
-/** A request with its key, whatever that was made of. */
-interface Keyed {
-  readonly key: string
-  readonly operation: string
-  readonly fingerprints: readonly [string, ...string[]]
+type Keyed = Extract<ReadRequest, { readonly kind: 'keyed' }>
+
+interface Call<N> {
+  readonly incoming: Incoming
+  readonly request: N
+  readonly signal: AbortSignal | undefined
 }
 
 /**
@@ -124,7 +125,7 @@ export function createRoute<N, Tx>(
     const why = "is not offered in the profile 'stripe', which has no answer for a request that is being processed"
     throw new OnceError('bad_option', `Route option \`respondAsync\` ${why}.`, { details: { option: 'respondAsync' } })
   }
-  const { keep = 'response', keepHeaders = [], content } = definition
+  const { keep = 'response', keepHeaders = [], whileRunning, content } = definition
   const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
   const readRequest = createReader(definition)
   const byKey: Way<N, Tx> = { ...declared(definition), prefix: '', who: options.who, shared: false, breaker: null }
@@ -151,22 +152,18 @@ export function createRoute<N, Tx>(
     // 1. The request itself: what is wrong with it is found before anything is claimed.
     const found = readRequest(incoming)
     const read = found instanceof Promise ? await found : found
-    if (read.kind === 'keyless') return withoutKey(incoming, request, signal)
-    return read.kind === 'keyed' ? under(byKey, read, incoming, request, signal) : refused(read, incoming)
+    const call = { incoming, request, signal }
+    if (read.kind === 'keyless') return withoutKey(call)
+    return read.kind === 'keyed' ? under(byKey, read, call) : refused(read, incoming)
   }
 
   function refused(read: RequestProblem, { target }: Incoming): BegunRequest<Tx> {
     return { kind: 'answer', answer: voice.say(read.situation, { ...read.detail, instance: target }) }
   }
 
-  async function under(
-    way: Way<N, Tx>,
-    read: Keyed,
-    incoming: Incoming,
-    request: N,
-    signal: AbortSignal | undefined,
-  ): Promise<BegunRequest<Tx>> {
+  async function under(way: Way<N, Tx>, read: Keyed, call: Call<N>): Promise<BegunRequest<Tx>> {
     const { region } = options
+    const { incoming, request } = call
     // 2. The caller, by the authentication of this request; or by the token of the region that forwarded it.
     const named = { operation: way.prefix + read.operation, key: read.key }
     const sent = region === undefined ? null : sentHere(region, incoming, named, voice, await incoming.body())
@@ -174,21 +171,15 @@ export function createRoute<N, Tx>(
     const { tenant, caller } = sent ?? checkedWho(await way.who(request), incoming)
     const parts = { tenant, caller: way.shared ? ANY_CALLER : caller, ...named }
     const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
-    return answer === null
-      ? claimed(way, parts, read.fingerprints, incoming, request, signal)
-      : { kind: 'answer', answer }
+    return answer === null ? claimed(way, parts, read.fingerprints, call) : { kind: 'answer', answer }
   }
 
   /** Under its content, where the route has one. A store that is down does not stop what may run without it. */
-  async function withoutKey(
-    incoming: Incoming,
-    request: N,
-    signal: AbortSignal | undefined,
-  ): Promise<BegunRequest<Tx>> {
+  async function withoutKey(call: Call<N>): Promise<BegunRequest<Tx>> {
     if (byContent === null || content === undefined) return { kind: 'unprotected' }
-    const read = await readContent(definition, content, incoming)
-    if (read.kind === 'problem') return refused(read, incoming)
-    const begun = await under(byContent, read, incoming, request, signal)
+    const read = await readContent(definition, content, call.incoming)
+    if (read.kind === 'problem') return refused(read, call.incoming)
+    const begun = await under(byContent, read, call)
     const opens = opensWithoutStore(definition)
     if (begun.kind === 'answer' && isStoreDown(begun.refused ?? null) && opens)
       return { kind: 'unprotected', content: read.key }
@@ -199,17 +190,15 @@ export function createRoute<N, Tx>(
   async function claimed(
     way: Way<N, Tx>,
     parts: IdentityParts & { readonly operation: string },
-    fingerprints: readonly [string, ...string[]],
-    incoming: Pick<Incoming, 'method' | 'target' | 'header'>,
-    request: N,
-    signal: AbortSignal | undefined,
+    fingerprints: Keyed['fingerprints'],
+    { incoming, request, signal }: Call<N>,
   ): Promise<BegunRequest<Tx>> {
     const { method, target } = incoming
     const { breaker, decideMs, prefix } = way
     const name = parts.operation.slice(prefix.length)
     const waitMs = definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null
     const asks = breaker === null || breaker.allows()
-    const call = {
+    const given = {
       as: request,
       fingerprints,
       ...(signal === undefined ? {} : { signal }),
@@ -217,18 +206,18 @@ export function createRoute<N, Tx>(
     }
     try {
       // 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited.
-      const begun = await way.operation.begin(parts, null, call).catch(refusedBy)
+      const begun = await way.operation.begin(parts, null, given).catch(refusedBy)
       if (breaker !== null && asks) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
       // 4. The handler runs, and its answer settles the claim.
       if (begun.kind === 'granted') {
         const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(parts, waitMs, over)
-        return createRunning(begun, rules(way, name), early)
+        return createRunning(begun, rules(name), early)
       }
       const execution = begun.execution as Execution<StoredAnswer>
       const ended = way === byContent ? aboutContent(execution) : execution
       const asked = { route: way.definition, operation: name, method, target, request }
       const answer =
-        (await changed(way, parts, ended, request, target)) ??
+        (await changed(parts, ended, request, target)) ??
         (waitMs === null ? null : stillRunning(parts, ended)) ??
         (await recordedAnswer(voice, ended, asked))
       return ended.kind === 'refused'
@@ -256,7 +245,6 @@ export function createRoute<N, Tx>(
 
   /** A caller that may not see the record does not learn either whether it was for the same request. */
   async function changed(
-    { definition: { whileRunning } }: Way<N, Tx>,
     parts: IdentityParts & { readonly operation: string },
     ended: Execution<StoredAnswer>,
     request: N,
@@ -275,7 +263,7 @@ export function createRoute<N, Tx>(
     return voice.say(situation, { instance: target, ...detail })
   }
 
-  function rules({ definition: { whileRunning } }: Way<N, Tx>, name: string): RunRules {
+  function rules(name: string): RunRules {
     return {
       finality: definition.finality ?? voice.profile.finality,
       keep: keeping,

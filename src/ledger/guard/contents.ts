@@ -1,49 +1,40 @@
 import type { Pointer } from '../core/record.ts'
 
 /** What the first send of a content found, for identical sends that wait in this process. */
-export interface Found {
+interface Found {
   readonly original: Pointer
   /** Of the original, when it was found. */
   readonly ageMs: number
   readonly atMs: number
 }
 
-/** A content that is being sent in this process. */
-export interface Content {
-  /** The original exists: identical sends that wait are duplicates of it. Only the first call counts. */
-  found(original: Pointer, ageMs: number): void
-  /** The send is over; without an original one of those that wait is first now. */
-  end(): void
-}
+export type Content = NonNullable<ReturnType<ReturnType<typeof createContents>['begin']>>
 
 /** Contents that are being sent in this process: a storm of identical sends is one call of the store. */
-export interface Contents {
-  /** Null when the content is being sent already. */
-  begin(key: string): Content | null
-  /** What its first send finds until then; null when that ends without an original, or not in time. */
-  wait(key: string, untilMs: number): Promise<Found | null>
-}
-
-export function createContents(): Contents {
+export function createContents() {
   const running = new Map<string, { readonly over: Promise<Found | null>; found: Found | null }>()
   return {
-    begin(key) {
+    /** Null when the content is being sent already. */
+    begin(key: string) {
       if (running.has(key)) return null
       const { promise: over, resolve } = Promise.withResolvers<Found | null>()
       const entry = { over, found: null as Found | null }
       running.set(key, entry)
       return {
-        found(original, ageMs) {
+        /** The original exists: identical sends that wait are duplicates of it. Only the first call counts. */
+        found(original: Pointer, ageMs: number): void {
           entry.found ??= { original, ageMs, atMs: performance.now() }
           resolve(entry.found)
         },
-        end() {
+        /** The send is over; without an original one of those that wait is first now. */
+        end(): void {
           running.delete(key)
           resolve(null)
         },
       }
     },
-    async wait(key, untilMs) {
+    /** What its first send finds until then; null when that ends without an original, or not in time. */
+    async wait(key: string, untilMs: number): Promise<Found | null> {
       const entry = running.get(key)
       if (entry === undefined) return null
       if (entry.found !== null) return entry.found
