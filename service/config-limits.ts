@@ -1,26 +1,4 @@
-/** How much a workspace may keep and have under way, and for how long what it stored is kept. */
-export interface LimitConfig {
-  readonly quotaMessages: number
-  readonly quotaMessageBytes: number
-  readonly quotaImports: number
-  readonly quotaUploadBytes: number
-  readonly quotaUploads: number
-  readonly quotaProjectBytes: number
-  readonly quotaSequences: number
-  readonly quotaRuns: number
-  readonly quotaRooms: number
-  readonly quotaClients: number
-  readonly quotaConnections: number
-  readonly retainMessagesDays: number
-  readonly retainLeadsDays: number
-  readonly retainUploadsDays: number
-  readonly retainImportsDays: number
-  readonly retainChatDays: number
-  readonly retainChatMessages: number
-  readonly sweepEveryMs: number
-}
-
-interface NumberSetting {
+export interface NumberSetting {
   readonly variable: string
   readonly fallback: string
   readonly about: string
@@ -39,8 +17,11 @@ const CHAT_MESSAGES_MOST = 50_000
 const SWEEP_MS_LEAST = 100
 const SWEEP_MS_MOST = 3_600_000
 
-/** The defaults leave room for a busy workspace, and end before the disk of a small server is full. */
-export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSetting } = {
+/**
+ * How much a workspace may keep and have under way, and for how long what it stored is kept. The defaults leave room for
+ * a busy workspace, and end before the disk of a small server is full.
+ */
+export const limitSettings = {
   quotaMessages: quota('MESSAGES', 1_000_000, 'messages that a workspace keeps'),
   quotaMessageBytes: quota('MESSAGE_BYTES', 2 * GIB, 'bytes of the texts and attachments of these messages'),
   quotaImports: quota('IMPORTS', 10_000, 'imports that a workspace keeps'),
@@ -72,7 +53,9 @@ export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSettin
     most: SWEEP_MS_MOST,
     about: 'how often what is past its retention is looked for',
   }),
-}
+} as const satisfies Readonly<Record<string, NumberSetting>>
+
+export type LimitConfig = { readonly [Name in keyof typeof limitSettings]: number }
 
 function quota(name: string, fallback: number, about: string): NumberSetting {
   return whole(`ONCEONLY_QUOTA_${name}`, fallback, { least: 1, most: Number.MAX_SAFE_INTEGER, about })
@@ -82,7 +65,8 @@ function days(name: string, fallback: number, least: number, about: string): Num
   return whole(`ONCEONLY_RETAIN_${name}_DAYS`, fallback, { least, most: DAYS_MOST, about })
 }
 
-function whole(
+/** A whole number between two limits. */
+export function whole(
   variable: string,
   fallback: number,
   { least, most, about }: { readonly least: number; readonly most: number; readonly about: string },

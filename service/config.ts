@@ -1,5 +1,5 @@
 import { DEFAULT_HOST, DEMO_VARIABLE, demoOf, type Env, isWithoutDemo, UNUSED_DEMO_KEY } from './config-demo.ts'
-import { type LimitConfig, limitSettings } from './config-limits.ts'
+import { type LimitConfig, limitSettings, whole } from './config-limits.ts'
 import { complaintAboutPort } from './http/blocked-ports.ts'
 import { type LogLevel, logLevels } from './logs-level.ts'
 
@@ -53,21 +53,21 @@ interface Setting<T> {
   readonly variable: string
   readonly fallback: string
   readonly about: string
+  /** Its value is not repeated in an error or a log. */
+  readonly isSecret?: true
   /** Answers what is wrong with the text, or the value; the other settings are for what depends on them. */
   read(text: string, env: Env): { readonly value: T } | { readonly wrong: string }
 }
 
+/** Longer than any provider takes, shorter than a client waits. */
+const SEND_TIMEOUT_MS_MOST = 120_000
+/** Minutes are enough for the largest attachments on the slowest line. */
+const REQUEST_TIMEOUT_MS_MOST = 600_000
+const TIMEOUT_MS_LEAST = 100
+
 /** Every setting of the server; `--help` and the errors are made from this table, so that neither can forget one. */
 const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
-  port: {
-    variable: 'PORT',
-    fallback: '4000',
-    about: 'where the server listens; 0 takes any free port',
-    read: (text) =>
-      /^\d{1,5}$/.test(text) && Number(text) <= 65_535
-        ? { value: Number(text) }
-        : { wrong: 'is not a whole number from 0 to 65535' },
-  },
+  port: whole('PORT', 4_000, { least: 0, most: 65_535, about: 'where the server listens; 0 takes any free port' }),
   host: {
     variable: 'HOST',
     fallback: DEFAULT_HOST,
@@ -91,6 +91,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   storeUrl: {
     variable: 'ONCEONLY_STORE',
     fallback: '',
+    isSecret: true,
     about: 'postgres://… for many processes; empty for the embedded store',
     read: (text) =>
       text === '' || /^postgres(ql)?:\/\//.test(text)
@@ -100,12 +101,14 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   claimsUrl: {
     variable: 'ONCEONLY_CLAIMS',
     fallback: '',
+    isSecret: true,
     about: 'redis://… for the keys and locks of messages; empty to keep them in the store',
     read: (text) => urlOf(text, ['redis:', 'rediss:']),
   },
   brokerUrl: {
     variable: 'ONCEONLY_BROKER',
     fallback: '',
+    isSecret: true,
     about: 'amqp://… or nats://…, with ?namespace=… where systems share a broker; empty for the bus inside the store',
     read: (text) => brokerOf(text),
   },
@@ -117,40 +120,29 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     read: (text, env) => demoOf(text, env),
   },
   demoKey: {
-    variable: 'ONCEONLY_DEMO_KEY',
-    fallback: '',
-    about:
+    ...secret(
+      'ONCEONLY_DEMO_KEY',
       'API key of the demo workspace, the only one it has, so that servers on one store share it; generated and kept in the data folder when empty',
-    read: (text, env) => (text !== '' && isWithoutDemo(env) ? { wrong: UNUSED_DEMO_KEY } : secret(text)),
+    ),
+    read: (text, env) => (text !== '' && isWithoutDemo(env) ? { wrong: UNUSED_DEMO_KEY } : readSecret(text)),
   },
-  operatorToken: {
-    variable: 'ONCEONLY_OPERATOR_TOKEN',
-    fallback: '',
-    about:
-      'the token of operators, for the admin endpoints and the console; generated and kept in the data folder when empty, and then the console answers this machine only',
-    read: (text) => secret(text),
-  },
-  viewerToken: {
-    variable: 'ONCEONLY_VIEWER_TOKEN',
-    fallback: '',
-    about: 'the token of those who may look at the console and the metrics, and change nothing',
-    read: (text) => secret(text),
-  },
-  hookSecret: {
-    variable: 'ONCEONLY_HOOK_SECRET',
-    fallback: '',
-    about: 'the secret of POST /hooks/s3, sent along or signed with; generated and kept in the data folder when empty',
-    read: (text) => secret(text),
-  },
-  testClock: {
-    variable: 'ONCEONLY_TEST_CLOCK',
-    fallback: '0',
-    about: "1 lets an operator move the store's time, for tests",
-    read: (text) => (text === '0' || text === '1' ? { value: text === '1' } : { wrong: 'is neither 0 nor 1' }),
-  },
+  operatorToken: secret(
+    'ONCEONLY_OPERATOR_TOKEN',
+    'the token of operators, for the admin endpoints and the console; generated and kept in the data folder when empty, and then the console answers this machine only',
+  ),
+  viewerToken: secret(
+    'ONCEONLY_VIEWER_TOKEN',
+    'the token of those who may look at the console and the metrics, and change nothing',
+  ),
+  hookSecret: secret(
+    'ONCEONLY_HOOK_SECRET',
+    'the secret of POST /hooks/s3, sent along or signed with; generated and kept in the data folder when empty',
+  ),
+  testClock: flag('ONCEONLY_TEST_CLOCK', ['0', '1'], "1 lets an operator move the store's time, for tests"),
   smtpUrl: {
     variable: 'ONCEONLY_SMTP_URL',
     fallback: '',
+    isSecret: true,
     about: 'smtp://… or smtps://… delivers messages by e-mail; empty for the local mailbox',
     read: (text) => urlOf(text, ['smtp:', 'smtps:']),
   },
@@ -166,19 +158,19 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   webhookUrl: {
     variable: 'ONCEONLY_MESSAGE_WEBHOOK_URL',
     fallback: '',
+    isSecret: true,
     about: 'http(s)://… delivers messages to a provider of your own, with the effect key as Idempotency-Key',
     read: httpUrlOf,
   },
-  webhookHonoursKeys: {
-    variable: 'ONCEONLY_MESSAGE_WEBHOOK_HONOURS_KEYS',
-    fallback: 'no',
-    about:
-      'yes, when that provider delivers the same Idempotency-Key once: a lost answer is then asked for by sending again',
-    read: (text) => (text === 'yes' || text === 'no' ? { value: text === 'yes' } : { wrong: 'is neither yes nor no' }),
-  },
+  webhookHonoursKeys: flag(
+    'ONCEONLY_MESSAGE_WEBHOOK_HONOURS_KEYS',
+    ['no', 'yes'],
+    'yes, when that provider delivers the same Idempotency-Key once: a lost answer is then asked for by sending again',
+  ),
   twilioUrl: {
     variable: 'ONCEONLY_TWILIO_URL',
     fallback: '',
+    isSecret: true,
     about: 'https://SID:TOKEN@…/Messages.json?From=%2B1… delivers text messages in the manner of Twilio',
     read: httpUrlOf,
   },
@@ -189,54 +181,32 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
       'hosts of your own network that webhook steps of sequences may reach, as HOST or HOST:PORT with commas between; without them only public addresses',
     read: (text) => hostsOf(text),
   },
-  sendTimeoutMs: {
-    variable: 'ONCEONLY_SEND_TIMEOUT_MS',
-    fallback: '15000',
+  sendTimeoutMs: whole('ONCEONLY_SEND_TIMEOUT_MS', 15_000, {
+    least: TIMEOUT_MS_LEAST,
+    most: SEND_TIMEOUT_MS_MOST,
     about: 'how long a provider may take; past it the outcome of a message is unknown',
-    read: (text) => millisecondsOf(text, SEND_TIMEOUT_MS_MOST),
-  },
-  requestTimeoutMs: {
-    variable: 'ONCEONLY_REQUEST_TIMEOUT_MS',
-    fallback: '30000',
+  }),
+  requestTimeoutMs: whole('ONCEONLY_REQUEST_TIMEOUT_MS', 30_000, {
+    least: TIMEOUT_MS_LEAST,
+    most: REQUEST_TIMEOUT_MS_MOST,
     about:
       'how long a client may take to send its request, or pause while it uploads a file; past it the answer is 408',
-    read: (text) => millisecondsOf(text, REQUEST_TIMEOUT_MS_MOST),
-  },
-  guard: {
-    variable: 'ONCEONLY_GUARD',
-    fallback: 'on',
-    about: 'off: identical messages without a key are all sent; only an Idempotency-Key protects',
-    read: (text) => (text === 'on' || text === 'off' ? { value: text } : { wrong: 'is neither on nor off' }),
-  },
-  guardFails: {
-    variable: 'ONCEONLY_GUARD_FAILS',
-    fallback: 'open',
-    about: 'open: a message is sent unguarded when its lock cannot be asked; closed: it is refused',
-    read: (text) => (text === 'open' || text === 'closed' ? { value: text } : { wrong: 'is neither open nor closed' }),
-  },
+  }),
+  guard: choice(
+    'ONCEONLY_GUARD',
+    ['on', 'off'],
+    'off: identical messages without a key are all sent; only an Idempotency-Key protects',
+  ),
+  guardFails: choice(
+    'ONCEONLY_GUARD_FAILS',
+    ['open', 'closed'],
+    'open: a message is sent unguarded when its lock cannot be asked; closed: it is refused',
+  ),
   logLevel: {
-    variable: 'ONCEONLY_LOG_LEVEL',
+    ...choice('ONCEONLY_LOG_LEVEL', logLevels, `how much is logged: ${logLevels.join(', ')}`),
     fallback: 'info',
-    about: `how much is logged: ${logLevels.join(', ')}`,
-    read: (text) => {
-      const value = logLevels.find((level) => level === text)
-      return value === undefined ? { wrong: `is none of ${logLevels.join(', ')}` } : { value }
-    },
   },
   ...limitSettings,
-}
-
-/** Longer than any provider takes, shorter than a client waits. */
-const SEND_TIMEOUT_MS_MOST = 120_000
-/** Minutes are enough for the largest attachments on the slowest line. */
-const REQUEST_TIMEOUT_MS_MOST = 600_000
-const TIMEOUT_MS_LEAST = 100
-
-function millisecondsOf(text: string, most: number): { value: number } | { wrong: string } {
-  const value = /^\d{1,6}$/.test(text) ? Number(text) : -1
-  return value >= TIMEOUT_MS_LEAST && value <= most
-    ? { value }
-    : { wrong: `is not a whole number from ${TIMEOUT_MS_LEAST} to ${most}` }
 }
 
 function urlOf(text: string, protocols: readonly string[]): { value: string | null } | { wrong: string } {
@@ -291,9 +261,38 @@ function hostsOf(text: string): { value: readonly string[] } | { wrong: string }
   return odd === undefined ? { value: hosts } : { wrong: `names ${JSON.stringify(odd)}, which is no HOST or HOST:PORT` }
 }
 
+/** One of a few words; the first is the default. */
+function choice<const V extends string>(variable: string, values: readonly V[], about: string): Setting<V> {
+  return {
+    variable,
+    fallback: values[0] ?? '',
+    about,
+    read(text) {
+      const value = values.find((each) => each === text)
+      return value === undefined ? { wrong: `is none of ${values.join(', ')}` } : { value }
+    },
+  }
+}
+
+/** The first word is false and the default, the second is true. */
+function flag(variable: string, words: readonly [string, string], about: string): Setting<boolean> {
+  const { read, ...setting } = choice(variable, words, about)
+  return {
+    ...setting,
+    read(text, env) {
+      const result = read(text, env)
+      return 'wrong' in result ? result : { value: result.value === words[1] }
+    },
+  }
+}
+
+function secret(variable: string, about: string): Setting<string | null> {
+  return { variable, fallback: '', about, isSecret: true, read: readSecret }
+}
+
 const SECRET_CHARS_LEAST = 8
 
-function secret(text: string): { value: string | null } | { wrong: string } {
+function readSecret(text: string): { value: string | null } | { wrong: string } {
   if (text === '') return { value: null }
   if (!/^[\x21-\x7e]+$/.test(text)) return { wrong: 'holds characters that no header can carry' }
   return text.length < SECRET_CHARS_LEAST
@@ -301,83 +300,27 @@ function secret(text: string): { value: string | null } | { wrong: string } {
     : { value: text }
 }
 
-const secrets = new Set<keyof Config>([
-  'demoKey',
-  'operatorToken',
-  'viewerToken',
-  'hookSecret',
-  'brokerUrl',
-  'storeUrl',
-  'claimsUrl',
-  'smtpUrl',
-  'twilioUrl',
-  'webhookUrl',
-])
-
 /** A setting that stops the start; the message is the one line that its reader gets. */
 export class BadSetting extends Error {
   constructor(name: keyof Config, text: string, wrong: string) {
-    // A secret is not repeated in a log.
-    const shown = secrets.has(name) ? 'the value' : JSON.stringify(text)
-    super(`${settings[name].variable}: ${shown} ${wrong}`)
+    const { variable, isSecret }: Pick<Setting<unknown>, 'variable' | 'isSecret'> = settings[name]
+    super(`${variable}: ${isSecret === true ? 'the value' : JSON.stringify(text)} ${wrong}`)
     this.name = 'BadSetting'
   }
 }
 
 /** An empty variable counts as unset, because many deployments cannot remove one. */
 export function readConfig(env: Env): Config {
-  return {
-    port: read('port'),
-    host: read('host'),
-    dataFolder: read('dataFolder'),
-    uploads: read('uploads'),
-    storeUrl: read('storeUrl'),
-    claimsUrl: read('claimsUrl'),
-    brokerUrl: read('brokerUrl'),
-    demo: read('demo'),
-    demoKey: read('demoKey'),
-    operatorToken: read('operatorToken'),
-    viewerToken: read('viewerToken'),
-    hookSecret: read('hookSecret'),
-    testClock: read('testClock'),
-    smtpUrl: read('smtpUrl'),
-    mailFrom: read('mailFrom'),
-    webhookUrl: read('webhookUrl'),
-    webhookHonoursKeys: read('webhookHonoursKeys'),
-    twilioUrl: read('twilioUrl'),
-    webhookHosts: read('webhookHosts'),
-    sendTimeoutMs: read('sendTimeoutMs'),
-    requestTimeoutMs: read('requestTimeoutMs'),
-    guard: read('guard'),
-    guardFails: read('guardFails'),
-    logLevel: read('logLevel'),
-    quotaMessages: read('quotaMessages'),
-    quotaMessageBytes: read('quotaMessageBytes'),
-    quotaImports: read('quotaImports'),
-    quotaUploadBytes: read('quotaUploadBytes'),
-    quotaUploads: read('quotaUploads'),
-    quotaProjectBytes: read('quotaProjectBytes'),
-    quotaSequences: read('quotaSequences'),
-    quotaRuns: read('quotaRuns'),
-    quotaRooms: read('quotaRooms'),
-    quotaClients: read('quotaClients'),
-    quotaConnections: read('quotaConnections'),
-    retainMessagesDays: read('retainMessagesDays'),
-    retainLeadsDays: read('retainLeadsDays'),
-    retainUploadsDays: read('retainUploadsDays'),
-    retainImportsDays: read('retainImportsDays'),
-    retainChatDays: read('retainChatDays'),
-    retainChatMessages: read('retainChatMessages'),
-    sweepEveryMs: read('sweepEveryMs'),
-  }
-
-  function read<Name extends keyof Config>(name: Name): Config[Name] {
+  const read = <Name extends keyof Config>(name: Name): Config[Name] => {
     const setting: Setting<Config[Name]> = settings[name]
     const text = env[setting.variable] || setting.fallback
     const result = setting.read(text, env)
     if ('wrong' in result) throw new BadSetting(name, text, result.wrong)
     return result.value
   }
+  const names = Object.keys(settings) as (keyof Config)[]
+  // The table has a setting of the right type for every name.
+  return Object.fromEntries(names.map((name) => [name, read(name)])) as unknown as Config
 }
 
 export function help(): string {

@@ -49,34 +49,20 @@ export async function unlessFull<T>(
   }
 }
 
-const settings = {
-  clients: 'quotaClients',
-  connections: 'quotaConnections',
-  imports: 'quotaImports',
-  'message-bytes': 'quotaMessageBytes',
-  messages: 'quotaMessages',
-  'project-bytes': 'quotaProjectBytes',
-  rooms: 'quotaRooms',
-  runs: 'quotaRuns',
-  sequences: 'quotaSequences',
-  'upload-bytes': 'quotaUploadBytes',
-  uploads: 'quotaUploads',
-} as const satisfies Record<QuotaName, keyof LimitConfig>
-
-/** As the end of "1 000 of 1 000". */
-const things: Readonly<Record<QuotaName, string>> = {
-  clients: 'names of clients of the chat',
-  connections: 'connections of the chat to this server',
-  imports: 'imports',
-  'message-bytes': 'bytes of messages and attachments',
-  messages: 'messages',
-  'project-bytes': 'bytes of projects',
-  rooms: 'rooms of the chat',
-  runs: 'runs',
-  sequences: 'versions of sequences',
-  'upload-bytes': 'bytes of uploaded files',
-  uploads: 'files that are being uploaded to this server',
-}
+/** The setting of each limit, and its thing as the end of "1 000 of 1 000". */
+const quotas = {
+  clients: ['quotaClients', 'names of clients of the chat'],
+  connections: ['quotaConnections', 'connections of the chat to this server'],
+  imports: ['quotaImports', 'imports'],
+  'message-bytes': ['quotaMessageBytes', 'bytes of messages and attachments'],
+  messages: ['quotaMessages', 'messages'],
+  'project-bytes': ['quotaProjectBytes', 'bytes of projects'],
+  rooms: ['quotaRooms', 'rooms of the chat'],
+  runs: ['quotaRuns', 'runs'],
+  sequences: ['quotaSequences', 'versions of sequences'],
+  'upload-bytes': ['quotaUploadBytes', 'bytes of uploaded files'],
+  uploads: ['quotaUploads', 'files that are being uploaded to this server'],
+} as const satisfies Record<QuotaName, readonly [setting: keyof LimitConfig, thing: string]>
 
 /** An upload or a page of the chat ends within minutes; a client that retries more often is only refused more often. */
 const COME_AGAIN_MS = 10_000
@@ -93,7 +79,7 @@ type Used = ReadonlyMap<string, number>
 export function createQuotas(config: LimitConfig, nowMs: () => number = () => performance.now()): Quotas {
   const remembered = new Map<string, { readonly used: Used; readonly untilMs: number }>()
   const busy: Record<BusyQuota, Map<string, number>> = { connections: new Map(), uploads: new Map() }
-  const limitOf = (quota: QuotaName) => config[settings[quota]]
+  const limitOf = (quota: QuotaName) => config[quotas[quota][0]]
 
   function full(quota: BusyQuota, workspaceId: string): QuotaExceeded | null {
     const used = busy[quota].get(workspaceId) ?? 0
@@ -152,12 +138,12 @@ interface NamedUse extends QuotaUse {
 
 function exceeded(quota: NamedUse, more: number): Problem {
   const { name, limit, used } = quota
-  const detail = `The workspace keeps ${used} of ${limit} ${things[name]}, and this needs ${more} more. Nothing was done.`
+  const detail = `The workspace keeps ${used} of ${limit} ${quotas[name][1]}, and this needs ${more} more. Nothing was done.`
   return { name: 'quota-exceeded', detail, quota }
 }
 
 function tooMany(quota: NamedUse): Problem {
   const { name, limit, used } = quota
-  const detail = `The workspace has ${used} of ${limit} ${things[name]}. Nothing was begun.`
+  const detail = `The workspace has ${used} of ${limit} ${quotas[name][1]}. Nothing was begun.`
   return { name: 'too-many-at-once', detail, quota, retryAfterMs: COME_AGAIN_MS }
 }
