@@ -63,7 +63,7 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   'admin/telemetry': ['ledger/core'],
   // Files and headers, for any server.
   'admin/pages': [],
-  'admin/core': everyWing,
+  'admin/core': [...everyWing, 'admin/telemetry'],
   'admin/commands': [...everyWing, 'admin/core'],
   // The entry `onceonly/admin` only lists names.
   admin: ['ledger/core', 'admin/core', 'admin/commands'],

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { ServedRoute } from '../../http/protocol/describe.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
@@ -18,24 +19,25 @@ export interface CliConfig {
 
 const NAMES = ['onceonly.config.ts', 'onceonly.config.js', 'onceonly.config.mjs']
 
-/** The first of the usual names that is here; null when nothing was named and nothing is. */
-export function usualConfig(given: string | undefined): string | null {
-  if (given !== undefined) return configFile(given)
-  return NAMES.map((name) => resolve(name)).find((path) => existsSync(path)) ?? null
+/** The file that was named, or the first of the usual names that is here; null when nothing was named and none is here. */
+export function findConfig(given: string | undefined, names: readonly string[] = NAMES): string | null {
+  const found = (given === undefined ? names : [given]).map((name) => resolve(name)).find((path) => existsSync(path))
+  if (found === undefined && given !== undefined) throw new Usage(`${given} is not there.`)
+  return found ?? null
 }
 
-/** The file that was named, or the first of the usual names. */
+/** The same, for a command that cannot do without one. */
 export function configFile(given: string | undefined): string {
-  const candidates = given === undefined ? NAMES : [given]
-  const found = candidates.map((name) => resolve(name)).find((path) => existsSync(path))
-  if (found !== undefined) return found
-  const text = given === undefined ? `none of ${NAMES.join(', ')} is here` : `${given} is not there`
-  throw new Usage(`A configuration is needed, and ${text}. Name it with --config.`)
+  const found = findConfig(given)
+  if (found !== null) return found
+  throw new Usage(`A configuration is needed, and none of ${NAMES.join(', ')} is here. Name it with --config.`)
 }
 
-export async function loadConfig(file: string): Promise<CliConfig> {
+/** What a module or a JSON file exports. */
+export async function loadConfig<Config extends object = CliConfig>(file: string): Promise<Config> {
   try {
-    const loaded = (await import(pathToFileURL(file).href)) as CliConfig & { readonly default?: CliConfig }
+    if (extname(file) === '.json') return JSON.parse(await readFile(file, 'utf8')) as Config
+    const loaded = (await import(pathToFileURL(file).href)) as Config & { readonly default?: Config }
     return loaded.default ?? loaded
   } catch (cause) {
     throw new Usage(`${file} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`)

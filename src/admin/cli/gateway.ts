@@ -1,8 +1,5 @@
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { extname, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { extname } from 'node:path'
 import type { GatewayConfig, RouteRule } from '../../http/gateway/config.ts'
 import { createGateway, type Listening } from '../../http/gateway/gateway.ts'
 import { gatewayLabels } from '../../http/gateway/labels.ts'
@@ -14,6 +11,7 @@ import { createAdmin } from '../core/admin.ts'
 import { createStanding } from '../core/standing.ts'
 import { createPrometheusMeter } from '../telemetry/prometheus.ts'
 import { createTelemetry } from '../telemetry/telemetry.ts'
+import { findConfig, loadConfig } from './config.ts'
 import { countTo, createLines, ledgerText, lineOf } from './gateway-watch.ts'
 import type { GatewayValues } from './program-arguments.ts'
 import { openStore } from './store.ts'
@@ -106,25 +104,12 @@ function addressOf(option: string, text: string): { readonly host: string; reado
 
 /** The gateway's part of the file; empty without a file. */
 async function readConfig(given: string | undefined): Promise<GatewayConfig> {
-  const file = (given === undefined ? NAMES : [given]).map((name) => resolve(name)).find((path) => existsSync(path))
-  if (file === undefined) {
-    if (given !== undefined) throw new Usage(`${given} is not there.`)
-    return {}
-  }
-  const loaded = await load(file)
+  const file = findConfig(given, NAMES)
+  if (file === null) return {}
+  const loaded = await loadConfig<{ readonly gateway?: unknown }>(file)
   const { gateway } = loaded
   // A file of this command alone may be the configuration itself.
   if (gateway === undefined && given !== undefined && extname(file) === '.json') return loaded as GatewayConfig
   if (gateway === undefined && given !== undefined) throw new Usage(`${file} exports no \`gateway\`.`)
   return (gateway ?? {}) as GatewayConfig
-}
-
-async function load(file: string): Promise<{ readonly gateway?: unknown }> {
-  try {
-    if (extname(file) === '.json') return JSON.parse(await readFile(file, 'utf8')) as { gateway?: unknown }
-    const loaded = (await import(pathToFileURL(file).href)) as { default?: { gateway?: unknown }; gateway?: unknown }
-    return loaded.default ?? loaded
-  } catch (cause) {
-    throw new Usage(`${file} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`)
-  }
 }

@@ -9,7 +9,7 @@ import { type CommandCaller, type Commands, createCommands } from '../commands/r
 import { commandOf } from '../commands/table.ts'
 import { SWEEP_ROUNDS_MOST } from '../commands/upkeep.ts'
 import { type Admin, createAdmin } from '../core/admin.ts'
-import { loadConfig, usualConfig } from './config.ts'
+import { findConfig, loadConfig } from './config.ts'
 import { json, plain, type Shown } from './output.ts'
 import { createProgress } from './progress.ts'
 import { type OpenedStore, openExisting } from './store.ts'
@@ -130,7 +130,7 @@ function unreachable(error: Error): Usage {
 async function storeOf({ store: given, config }: Common): Promise<OpenedStore> {
   const url = given ?? (process.env['ONCEONLY_STORE'] || undefined)
   if (url !== undefined) return openExisting(url)
-  const file = usualConfig(config)
+  const file = findConfig(config)
   if (file === null) {
     throw new Usage(
       'Which store? Give --store FILE or --store postgres://…, set ONCEONLY_STORE, or write onceonly.config.ts.',

@@ -8,7 +8,7 @@ export interface Shown {
   readonly status?: 0 | 1
 }
 
-type Colour = Parameters<typeof styleText>[0]
+export type Colour = Parameters<typeof styleText>[0]
 
 /** Colours only at a terminal, and not where they were switched off. */
 export function paint(colour: Colour, text: string): string {

@@ -1,11 +1,6 @@
-import { inspect, styleText } from 'node:util'
+import { inspect } from 'node:util'
 import type { Replay, ReplayStep } from '../../runs/replay.ts'
-
-type Colour = Parameters<typeof styleText>[0]
-
-function paint(colour: Colour, text: string): string {
-  return process.stdout.isTTY && process.env['NO_COLOR'] === undefined ? styleText(colour, text) : text
-}
+import { type Colour, paint } from './output.ts'
 
 const colours: Readonly<Record<Replay['verdict'], Colour>> = {
   identical: 'green',

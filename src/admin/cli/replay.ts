@@ -7,6 +7,7 @@ import type { Replay } from '../../runs/replay.ts'
 import { isKept } from '../../runs/replay.ts'
 import type { Since } from '../commands/argument.ts'
 import { configFile, loadConfig, runsOf } from './config.ts'
+import { json as jsonText } from './output.ts'
 import type { ReplayValues } from './program-arguments.ts'
 import { createProgress } from './progress.ts'
 import { count, createTally, shown, statusOf, summary } from './replay-text.ts'
@@ -78,7 +79,7 @@ async function oneReplay(runId: string, replay: () => Promise<Replay>): Promise<
 
 function report(replay: Replay | NotReplayed, { all, json }: ReplayValues, isOnly: boolean): void {
   if ('verdict' in replay) {
-    if (json) console.log(JSON.stringify(replay, jsonValue))
+    if (json) console.log(jsonText(replay))
     else if (isOnly || replay.verdict === 'diverged') console.log(shown(replay))
     return
   }
@@ -113,9 +114,4 @@ async function everyRun(
 function startOf(since: Since | undefined, now: number): number {
   if (since === undefined) return 0
   return 'at' in since ? since.at : now - since.agoMs
-}
-
-/** JSON has no big integers; a text says more than a failure. */
-function jsonValue(_name: string, value: unknown): unknown {
-  return typeof value === 'bigint' ? value.toString() : value
 }

@@ -5,7 +5,7 @@ import type { Explanation } from '../core/explain.ts'
 import type { UnknownOutcome } from '../core/unknowns.ts'
 import { oneOf, optional, text, type Values, withDefault } from './argument.ts'
 import { type Context, given, read } from './command.ts'
-import { limit, paging, sinceTime, timeOf } from './paging.ts'
+import { limit, paging, since, sinceTime, timeOf } from './paging.ts'
 import { badArgument, notFound } from './refusal.ts'
 
 /** Counting looks at every record. */
@@ -90,10 +90,9 @@ export const recordReads = {
     summary: 'leases past their end that no process has taken over, oldest first',
     arguments: { limit, since: sinceTime },
     path: '/stale',
-    async read(context, { limit, since }) {
-      const from = await timeOf(context, since)
+    async read(context, { limit, since: from }) {
       const rows = await context.admin.stale({ limit })
-      return { rows: rows.filter(({ claimedAt }) => from === undefined || claimedAt >= from) }
+      return { rows: await since(context, from, rows, ({ claimedAt }) => claimedAt) }
     },
   }),
   unknowns: read({
@@ -102,10 +101,9 @@ export const recordReads = {
       'Messages are records of the operation messages.deliver; parked runs are listed too. Each row has its age, what the\nprovider was asked, and the command that ends it.',
     arguments: { ...paging, since: sinceTime },
     path: '/unknowns',
-    async read(context, { limit, cursor = null, since }): Promise<Page<UnknownOutcome>> {
-      const from = await timeOf(context, since)
+    async read(context, { limit, cursor = null, since: from }): Promise<Page<UnknownOutcome>> {
       const page = await context.admin.unknowns({ limit, cursor })
-      return { ...page, rows: page.rows.filter((row) => from === undefined || row.since >= from) }
+      return { ...page, rows: await since(context, from, page.rows, (row) => row.since) }
     },
     forViewer: ({ rows, cursor }) => ({
       rows: rows.map((row) => (row.kind === 'step' ? { ...row, plan: null } : row)),

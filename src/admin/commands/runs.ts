@@ -4,7 +4,7 @@ import type { RunOperator } from '../../runs/operate.ts'
 import type { RunView } from '../../runs/view.ts'
 import { flag, oneOf, optional, text } from './argument.ts'
 import { act, type CommandParts, type Context, given, read, type StepResolution } from './command.ts'
-import { paging, sinceTime, timeOf } from './paging.ts'
+import { paging, since, sinceTime } from './paging.ts'
 import { FOUND_FAILED, resolution } from './record-actions.ts'
 import { notFound } from './refusal.ts'
 
@@ -27,13 +27,11 @@ export const runCommands = {
     },
     needs: ['runs'],
     path: '/runs',
-    async read(context, { stuck, since, state, definition, scope, limit, cursor = null }) {
-      const from = await timeOf(context, since)
-      const filter = given({ state, definition, scope })
-      const page = await runsOf(context).list({ limit, cursor, ...filter })
+    async read(context, { stuck, since: from, state, definition, scope, limit, cursor = null }) {
+      const page = await runsOf(context).list({ limit, cursor, ...given({ state, definition, scope }) })
       const late = stuck ? (await context.admin.now()) - STUCK_MS : null
-      const rows = page.runs
-        .filter(({ startedAt }) => from === undefined || startedAt >= from)
+      const young = await since(context, from, page.runs, ({ startedAt }) => startedAt)
+      const rows = young
         .filter(({ dueAt }) => late === null || (dueAt !== null && dueAt < late))
         .map(({ input: _input, result: _result, ...run }) => run)
       return { rows, cursor: page.cursor }
@@ -123,12 +121,6 @@ function withoutContents(run: RunView) {
 async function resolveStep(context: Context, runId: string, key: string, found: StepResolution): Promise<unknown> {
   if (context.runs !== undefined) return await context.runs.resolve(runId, key, found)
   const { kind, result, error } = found
-  switch (kind) {
-    case 'succeeded':
-      return await runsOf(context).resolve(runId, key, { kind, result })
-    case 'failed':
-      return await runsOf(context).resolve(runId, key, { kind, error: new Error(error ?? FOUND_FAILED) })
-    case 'not_done':
-      return await runsOf(context).resolve(runId, key, { kind })
-  }
+  const resolved = kind === 'failed' ? { kind, error: new Error(error ?? FOUND_FAILED) } : { kind, result }
+  return await runsOf(context).resolve(runId, key, resolved)
 }

@@ -2,7 +2,7 @@ import { describe, openAnswers, type ServedRoute } from '../../http/protocol/des
 import type { Audit } from '../core/audit.ts'
 import { whole, withDefault } from './argument.ts'
 import { act, read } from './command.ts'
-import { paging, sinceTime, timeOf } from './paging.ts'
+import { paging, since, sinceTime } from './paging.ts'
 
 /** Each round looks at a bounded share of the records. */
 export const SWEEP_ROUNDS_MOST = 10_000
@@ -57,10 +57,9 @@ export const upkeepCommands = {
     arguments: { ...paging, since: sinceTime },
     needs: ['audit'],
     path: '/audit',
-    async read(context, { limit, cursor = null, since }) {
-      const from = await timeOf(context, since)
+    async read(context, { limit, cursor = null, since: from }) {
       const page = await (context.admin.audit as Audit).list({ limit, cursor })
-      return { ...page, rows: page.rows.filter(({ at }) => from === undefined || at >= from) }
+      return { ...page, rows: await since(context, from, page.rows, ({ at }) => at) }
     },
   }),
   checklist: read({

@@ -10,6 +10,7 @@ import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { OperatorOptions, rerun } from '../../ledger/operator.ts'
 import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, Store } from '../../ledger/store/port.ts'
+import { createWingTables } from '../../ledger/store/wing-tables.ts'
 import { createRunOperator, type RunOperator } from '../../runs/operate.ts'
 import { noSuchRun } from '../../runs/problems.ts'
 import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
@@ -116,7 +117,8 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
   const { sql, queries, clock } = store
   const has = sql === undefined ? async () => false : createRoomCheck(sql)
   const standing = createStanding(store)
-  const audit = elsewhere ?? (sql === undefined ? null : createAudit(sql))
+  const tables = isSql(store) ? createWingTables(store, OPERATE_ROOM, operateMigrations) : null
+  const audit = elsewhere ?? (sql === undefined || tables === null ? null : createAudit(sql, tables.prepare))
   const now = () => clock.now(call)
   const unknowns = createUnknowns(store, has)
 
@@ -150,7 +152,7 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     now,
     act,
     audit,
-    sessions: sql === undefined ? createMemorySessions() : createSqlSessions(sql),
+    sessions: sql === undefined || tables === null ? createMemorySessions() : createSqlSessions(sql, tables.prepare),
     standing,
     async status() {
       const at = await now()

@@ -2,20 +2,21 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { freshStore } from '../../ledger/stores/sqlite/test-store.ts'
 import type { Audit } from './audit.ts'
-import { createAudit } from './audit.ts'
+import { createAudit, OPERATE_ROOM, operateMigrations } from './audit.ts'
 
 const actor = { by: 'ada', via: 'test' }
 
 /** An audit whose store does not take lines with this result. */
 function openAudit(t: TestContext, lost: string): Audit {
   const { sql } = freshStore(t)
-  return createAudit({
+  const losing: typeof sql = {
     ...sql,
     query: async (text, values) => {
       if (values?.includes(lost) === true) throw new Error('The store is away.')
       return await sql.query(text, values)
     },
-  })
+  }
+  return createAudit(losing, () => sql.migrate(OPERATE_ROOM, operateMigrations))
 }
 
 test('a completed action is never reported as refused, although its audit could not be written', async (t) => {

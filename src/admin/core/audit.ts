@@ -89,16 +89,8 @@ export const operateMigrations: readonly Migration[] = [
 
 const NOTE_CHARS = 500
 
-export function createAudit(sql: SqlSeam): Audit {
-  let ready: Promise<void> | null = null
-  function prepare(): Promise<void> {
-    ready ??= sql.migrate(OPERATE_ROOM, operateMigrations).catch((error: unknown) => {
-      ready = null
-      throw error
-    })
-    return ready
-  }
-
+/** @param prepare brings the tables of `operateMigrations` up to date */
+export function createAudit(sql: SqlSeam, prepare: () => Promise<void>): Audit {
   async function write(entry: Omit<AuditEntry, 'at'>): Promise<void> {
     const { action, by, via, what, target, result, note } = entry
     await sql.query(

@@ -1,5 +1,6 @@
 import type { SagaHistoryEntry } from '../../events/saga/history.ts'
 import { createHistory } from '../../events/saga/history.ts'
+import type { Instance } from '../../events/saga/instances.ts'
 import { SAGA_ROOM } from '../../events/saga/tables.ts'
 import { decodeValue } from '../../ledger/core/codec.ts'
 import { limits } from '../../ledger/core/limits.ts'
@@ -14,14 +15,8 @@ export interface SagaCard {
   readonly pending: number
 }
 
-export interface InstanceCard {
+export interface InstanceCard extends Omit<Instance, 'endsAt' | 'data'> {
   readonly saga: string
-  readonly id: string
-  readonly state: string
-  readonly version: number
-  readonly createdAt: number
-  readonly updatedAt: number
-  readonly completedAt: number | null
 }
 
 export interface InstanceView extends InstanceCard {

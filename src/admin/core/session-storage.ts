@@ -1,5 +1,4 @@
 import type { SqlSeam } from '../../ledger/store/sql.ts'
-import { OPERATE_ROOM, operateMigrations } from './audit.ts'
 
 /** A sign-in to the console. */
 export interface StoredSession {
@@ -20,15 +19,13 @@ export interface SessionStorage {
 /** A team at several screens has a few dozen; past this the oldest end, so that signing in cannot fill the table. */
 const SESSIONS_MOST = 1_000
 
-/** For every replica on the store, and over restarts. */
-export function createSqlSessions(sql: SqlSeam): SessionStorage {
-  let ready: Promise<void> | null = null
+/**
+ * For every replica on the store, and over restarts.
+ * @param prepare brings the tables of `operateMigrations` up to date
+ */
+export function createSqlSessions(sql: SqlSeam, prepare: () => Promise<void>): SessionStorage {
   async function query<Row>(text: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
-    ready ??= sql.migrate(OPERATE_ROOM, operateMigrations).catch((error: unknown) => {
-      ready = null
-      throw error
-    })
-    await ready
+    await prepare()
     return sql.query<Row>(text, values)
   }
 

@@ -6,24 +6,14 @@ import { limits, MINUTE } from '../../ledger/core/limits.ts'
 import type { Store } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import { RUN_ROOM } from '../../runs/tables.ts'
+import type { StandingShape } from '../telemetry/event-shapes.ts'
 import { createRoomCheck } from './rooms.ts'
 import { countUnknownSteps } from './unknowns.ts'
 
 /** How things stand, by questions that stay cheap however much is stored: asked every few seconds. */
-export interface Standing {
+export interface Standing extends StandingShape {
   readonly staleLeases: number
   readonly unknownWaiting: number
-  readonly outbox?: {
-    readonly lagMs: number
-    readonly pending: number
-    readonly parkedKeys: number
-    readonly deadLetters: number
-  }
-  /** By consumer. */
-  readonly inboxDeadLetters?: Readonly<Record<string, number>>
-  readonly runsStuck?: number
-  /** Steps whose outcome is unknown, and runs that are parked: as many as `unknowns` lists. */
-  readonly runsUnknown?: number
 }
 
 /** A worker looks for due runs every few seconds, so a run that is due for minutes has no worker. */

@@ -71,6 +71,7 @@ export interface StandingShape {
   /** By consumer. */
   readonly inboxDeadLetters?: Readonly<Record<string, number>>
   readonly runsStuck?: number
+  /** Steps whose outcome is unknown, and runs that are parked: as many as `unknowns` lists. */
   readonly runsUnknown?: number
 }
 
