@@ -1,15 +1,13 @@
-import type { Ledger, SqlTx, Store } from 'onceonly'
+import type { Ledger, Store } from 'onceonly'
 import { type Admin, createAdmin } from 'onceonly/admin'
 import { forgetOriginal } from '../messages/accept.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { GUARD_NAME } from '../watch.ts'
 import { bothStores } from './both.ts'
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
+interface Parts extends Pick<ServerParts, 'once' | 'base'> {
   /** Where claims are in a store of their own; null where there is one store. */
   readonly leased: { readonly store: Store; readonly ledger: Ledger<unknown> } | null
-  readonly base: Base
 }
 
 /** The records, messages, sagas, runs and streams of this server, for the commands of operators. */

@@ -1,9 +1,15 @@
 import { commandTable } from 'onceonly/admin/commands'
-import type { NaturalNotes } from 'onceonly/openapi'
 import Type from 'typebox'
-import { filledText, oneOf, ruled } from '../http/input.ts'
-import { complaintAboutText } from '../http/text.ts'
-import { type Declaration, type Repeat, record, type Schema, text, textOrNull } from '../openapi/declaration.ts'
+import { checked, filledText, oneOf, ruled } from '../http/input.ts'
+import {
+  type Declaration,
+  natural,
+  type Repeat,
+  record,
+  type Schema,
+  text,
+  textOrNull,
+} from '../openapi/declaration.ts'
 import { rightNames } from '../workspaces/workspaces.ts'
 import { queryOf } from './command-schemas.ts'
 
@@ -25,18 +31,12 @@ const name = filledText(NAME_CHARS_MOST)
 const named = (description: string) => filledText(NAME_CHARS_MOST, { description })
 const rights = Type.Array(oneOf(rightNames))
 const queues = ruled(Type.Array(Type.String(), { errorMessage: NOT_QUEUES }), (list) =>
-  list.every((each) => complaintAboutText(each, NAME_CHARS_MOST) === null) ? null : NOT_QUEUES,
+  list.every((each) => 'value' in checked(name, each)) ? null : NOT_QUEUES,
 )
 
-function natural(id: string, repeats: string, businessUniqueness: string): Repeat {
-  const about: NaturalNotes = {
-    repeats,
-    businessUniqueness,
-    outbox: 'nothing is published',
-    documentation: `/docs#${id}`,
-    tests: 'test/contract/service/admin.test.ts',
-  }
-  return { kind: 'natural', about }
+function repeated(id: string, repeats: string, businessUniqueness: string): Repeat {
+  const tests = 'test/contract/service/admin.test.ts'
+  return natural(id, { repeats, businessUniqueness, outbox: 'nothing is published', tests })
 }
 
 export const putWorkspace = {
@@ -47,7 +47,7 @@ export const putWorkspace = {
   path: { id: named('The id of the workspace, chosen by you.') },
   body: { schema: Type.Object({ name }), example: { name: 'Support' } },
   answers: { 200: { about: 'As it stands now', schema: record({ id: text, name: text }) } },
-  repeat: natural('workspaces.put', 'it writes the same name again', 'the id is the primary key'),
+  repeat: repeated('workspaces.put', 'it writes the same name again', 'the id is the primary key'),
 } satisfies Declaration
 
 export const addKey = {
@@ -83,7 +83,7 @@ export const removeKey = {
   access: 'operator',
   path: { keyId: named('The id of the key, not the key.') },
   answers: { 204: { about: 'Removed: requests with it are refused from now on' } },
-  repeat: natural('keys.remove', 'the key stays removed; the second request gets 404', 'the id is the primary key'),
+  repeat: repeated('keys.remove', 'the key stays removed; the second request gets 404', 'the id is the primary key'),
 } satisfies Declaration
 
 export const putRights = {
@@ -94,7 +94,7 @@ export const putRights = {
   path: { id: named('The id of the workspace.'), caller: named('The name of the caller.') },
   body: { schema: Type.Object({ rights }), example: { rights: ['messages'] } },
   answers: { 200: { about: 'As they stand now', schema: record({ rights }) } },
-  repeat: natural('callers.rights.put', 'it writes the same rights again', 'one row per workspace and caller'),
+  repeat: repeated('callers.rights.put', 'it writes the same rights again', 'one row per workspace and caller'),
 } satisfies Declaration
 
 const number: Schema = { type: 'number' }
@@ -138,7 +138,7 @@ export const putCase = {
   path: { id: named('The id of the case, chosen by you.') },
   body: { schema: Type.Object(caseFields), example: { workspaceId: 'demo', escalatableTo: ['LEGAL_REVIEW'] } },
   answers: { 200: { about: 'As it stands now', schema: record({ id: text, ...caseFields }) } },
-  repeat: natural('cases.put', 'it writes the same case again', 'one row per workspace and id'),
+  repeat: repeated('cases.put', 'it writes the same case again', 'one row per workspace and id'),
 } satisfies Declaration
 
 export const moveClock = {
@@ -155,7 +155,7 @@ export const moveClock = {
     200: { about: 'The time of the store', schema: record({ now: { type: 'number' } }) },
     404: { about: 'The server does not run in test mode' },
   },
-  repeat: natural(
+  repeat: repeated(
     'test-clock.put',
     'every request moves the clock once more, as tests need it; after a lost response, `advanceMs: 0` reads the time',
     'there is one clock',

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { HOUR, isOnceError, type Ledger, type SqlTx } from 'onceonly'
+import { HOUR, isOnceError } from 'onceonly'
 import { type Admin } from 'onceonly/admin'
 import { BadArguments, commandTable, createCommands, fromTexts } from 'onceonly/admin/commands'
 import { createProtect } from 'onceonly/fastify'
@@ -9,17 +9,12 @@ import type { InputTypes } from '../http/input.ts'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
 import { routeOptions } from '../openapi/route.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import * as document from './document.ts'
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'once' | 'base' | 'workspaces' | 'operatorToken'> {
   readonly admin: Admin
-  readonly workspaces: Workspaces
-  readonly operatorToken: string
   readonly testClock: boolean
 }
 

@@ -1,13 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { ConsoleAccess } from 'onceonly/console'
 import type { ShivizEvent } from 'onceonly/stream/parts'
-import type { Config } from '../config.ts'
-import type { Log } from '../logs.ts'
-import type { Base } from '../store.ts'
-import type { Watch } from '../watch.ts'
-import type { Quotas } from '../workspaces/quotas.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { eventsOf, readHistory } from './history.ts'
 import { createNetwork } from './network.ts'
 import { createOwners } from './owners.ts'
@@ -19,16 +14,10 @@ import { addDemo, addReads, addSwitches } from './routes.ts'
 import { openSockets } from './socket.ts'
 import { isRegion, regionNames } from './words.ts'
 
-interface Parts {
-  readonly base: Base
-  readonly workspaces: Workspaces
-  readonly config: Config
-  readonly quotas: Quotas
+interface Parts extends Pick<ServerParts, 'base' | 'workspaces' | 'config' | 'quotas' | 'log' | 'watch'> {
   /** Null without a demo. */
   readonly demoKey: string | null
   readonly access: Pick<ConsoleAccess, 'isLocal'>
-  readonly log: Log
-  readonly watch: Watch
 }
 
 /** What operators see of the rooms of all workspaces. */

@@ -2,7 +2,7 @@ import { HOUR } from 'onceonly'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
-import type { Sweep } from '../workspaces/retention.ts'
+import { rowSweep, type Sweep, unheld } from '../workspaces/retention.ts'
 import { unlessFull } from './refusal.ts'
 import type { ChatRetention } from './retention.ts'
 
@@ -26,9 +26,8 @@ const TAKEN = { taken: 'this client belongs to another caller' }
 /** In the store, so that another server, or this one after a restart, gives the same answer. */
 export function createOwners(base: Base, quotas: Quotas, { namesMs }: Pick<ChatRetention, 'namesMs'>): Owners {
   const { sql } = base
-  const hold = sql.dialect.lock('for update skip locked')
   const forget = `delete from chat_clients where (workspace_id, client) in (
-    select workspace_id, client from chat_clients where seen_at < ${sql.now} - ? order by seen_at limit ? ${hold})
+    select workspace_id, client from chat_clients where seen_at < ${sql.now} - ? order by seen_at limit ? ${unheld(base)})
     returning client`
   const seen = `update chat_clients set seen_at = ${sql.now}
     where workspace_id = ? and client = ? and seen_at < ${sql.now} - ?`
@@ -58,12 +57,6 @@ export function createOwners(base: Base, quotas: Quotas, { namesMs }: Pick<ChatR
       // Of two who come at once with one name, one has it.
       return full ?? ((await ownerOf(workspaceId, client)) === caller ? null : TAKEN)
     },
-    sweep: {
-      name: 'chat clients',
-      async step() {
-        const removed = (await sql.query(forget, [namesMs, SWEPT_NAMES])).length
-        return { removed, more: removed === SWEPT_NAMES }
-      },
-    },
+    sweep: rowSweep(base, 'chat clients', forget, [namesMs], SWEPT_NAMES),
   }
 }

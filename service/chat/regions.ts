@@ -7,9 +7,7 @@ import {
   type RoomLog,
   type StreamRegion,
 } from 'onceonly/stream/server'
-import type { Log } from '../logs.ts'
-import type { Base } from '../store.ts'
-import type { Watch } from '../watch.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Network } from './network.ts'
 import type { ChatRetention } from './retention.ts'
 import { type RegionName, regionNames } from './words.ts'
@@ -22,12 +20,9 @@ export interface Regions {
   stop(): Promise<void>
 }
 
-interface Parts {
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'base' | 'log' | 'watch'> {
   readonly network: Network
   readonly retention: ChatRetention
-  readonly log: Log
-  readonly watch: Watch
 }
 
 export function createRegions({ base, network, retention, log, watch }: Parts): Regions {

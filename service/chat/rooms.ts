@@ -2,7 +2,7 @@ import { HOUR } from 'onceonly'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
-import type { Sweep } from '../workspaces/retention.ts'
+import { rowSweep, type Sweep, unheld } from '../workspaces/retention.ts'
 import { unlessFull } from './refusal.ts'
 import type { ChatRetention } from './retention.ts'
 
@@ -23,9 +23,8 @@ const SWEPT_ROOMS = 500
 export function createKnownRooms(base: Base, quotas: Quotas, { namesMs }: Pick<ChatRetention, 'namesMs'>): KnownRooms {
   const { sql } = base
   const seen = `update chat_rooms set seen_at = ${sql.now} where workspace_id = ? and room = ? and seen_at < ${sql.now} - ?`
-  const hold = sql.dialect.lock('for update skip locked')
   const forget = `delete from chat_rooms where (workspace_id, room) in (
-    select workspace_id, room from chat_rooms where seen_at < ${sql.now} - ? order by seen_at limit ? ${hold})
+    select workspace_id, room from chat_rooms where seen_at < ${sql.now} - ? order by seen_at limit ? ${unheld(base)})
     returning room`
 
   async function has(workspaceId: string, room: string): Promise<boolean> {
@@ -50,12 +49,6 @@ export function createKnownRooms(base: Base, quotas: Quotas, { namesMs }: Pick<C
         }),
       )
     },
-    sweep: {
-      name: 'chat rooms',
-      async step() {
-        const removed = (await sql.query(forget, [namesMs, SWEPT_ROOMS])).length
-        return { removed, more: removed === SWEPT_ROOMS }
-      },
-    },
+    sweep: rowSweep(base, 'chat rooms', forget, [namesMs], SWEPT_ROOMS),
   }
 }

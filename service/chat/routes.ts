@@ -4,9 +4,8 @@ import { shivizParser, toShiViz } from 'onceonly/stream/parts'
 import { requestOf } from '../console/request.ts'
 import type { InputTypes } from '../http/input.ts'
 import { routeOptions } from '../openapi/route.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import * as document from './document.ts'
 import { eventsOf, type HistoryMessage, readHistory } from './history.ts'
 import type { Network } from './network.ts'
@@ -15,9 +14,7 @@ import type { Regions } from './regions.ts'
 import type { KnownRooms } from './rooms.ts'
 import { isRegion, type RegionName, regionNames, roomOf } from './words.ts'
 
-interface Parts {
-  readonly base: Base
-  readonly workspaces: Workspaces
+interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
   readonly regions: Regions
   readonly network: Network
   readonly presence: Presence

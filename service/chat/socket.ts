@@ -8,8 +8,7 @@ import {
   type SocketServer,
 } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
-import type { Quotas } from '../workspaces/quotas.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Network } from './network.ts'
 import type { Owners } from './owners.ts'
 import type { Presence } from './presence.ts'
@@ -26,14 +25,12 @@ interface Guest {
   readonly region: RegionName
 }
 
-interface Parts {
-  readonly workspaces: Workspaces
+interface Parts extends Pick<ServerParts, 'workspaces' | 'quotas'> {
   readonly regions: Regions
   readonly network: Network
   readonly presence: Presence
   readonly owners: Owners
   readonly rooms: Pick<KnownRooms, 'enter'>
-  readonly quotas: Quotas
 }
 
 /**

@@ -1,20 +1,17 @@
-import type { NaturalNotes } from 'onceonly/openapi'
 import { actionSchema } from '../admin/command-schemas.ts'
-import { type Declaration, type Repeat, record, type Schema, textOrNull } from '../openapi/declaration.ts'
+import { type Declaration, natural, type Repeat, record, type Schema, textOrNull } from '../openapi/declaration.ts'
 
 /** What the document says about the console: its pages read much more, but only for themselves. */
 
 const system = { name: 'console', about: 'What the pages of the console use to sign in and to act.' }
 
-function natural(id: string, repeats: string): Repeat {
-  const about: NaturalNotes = {
+function repeated(id: string, repeats: string): Repeat {
+  return natural(id, {
     repeats,
     businessUniqueness: 'none is at stake: it acts on records that exist',
     outbox: 'nothing is published, except for dead letters that an operator redrives',
-    documentation: `/docs#${id}`,
     tests: 'test/contract/service/console.test.ts',
-  }
-  return { kind: 'natural', about }
+  })
 }
 
 const session: Schema = record({
@@ -42,7 +39,7 @@ export const signIn: Declaration = {
     403: { about: 'Not from here' },
     429: { about: 'Too many wrong tokens' },
   },
-  repeat: natural('console.sign-in', 'a second session does no harm'),
+  repeat: repeated('console.sign-in', 'a second session does no harm'),
 }
 
 export const signOut: Declaration = {
@@ -51,7 +48,7 @@ export const signOut: Declaration = {
   summary: 'Sign out of the console',
   access: 'operator',
   answers: { 204: { about: 'The cookie is gone' }, 403: { about: 'Not from here' } },
-  repeat: natural('console.sign-out', 'the session stays ended'),
+  repeat: repeated('console.sign-out', 'the session stays ended'),
 }
 
 export const act: Declaration = {
@@ -72,5 +69,5 @@ export const act: Declaration = {
     404: { about: 'There is no such record, dead letter or run' },
     409: { about: 'It changed meanwhile, or its state does not allow it' },
   },
-  repeat: natural('console.act', 'an action that was done before is refused; `ifFence` protects a newer attempt'),
+  repeat: repeated('console.act', 'an action that was done before is refused; `ifFence` protects a newer attempt'),
 }

@@ -3,19 +3,17 @@ import type { Admin, Finding } from 'onceonly/admin'
 import { CONSOLE_API, type ConsoleAnswer, createConsole } from 'onceonly/console'
 import type { Description } from 'onceonly/saga'
 import type { Rooms } from '../chat/index.ts'
-import type { Config } from '../config.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type CollectedRoute, servedRoutes } from '../openapi/collect.ts'
 import type { Runs } from '../outreach/runs.ts'
+import type { ServerParts } from '../parts.ts'
 import { GUARD_NAME } from '../watch.ts'
 import { act, signIn, signOut } from './document.ts'
 import { requestOf, tokensOf } from './request.ts'
 
-interface Parts {
+interface Parts extends Pick<ServerParts, 'config' | 'operatorToken'> {
   readonly admin: Admin
-  readonly config: Config
   readonly metrics: Metrics
-  readonly operatorToken: string
   readonly routes: readonly CollectedRoute[]
   readonly runs: Runs
   readonly rooms: Rooms

@@ -1,21 +1,16 @@
 import type { FastifyInstance } from 'fastify'
-import { final, type Ledger, released, type SqlTx, type TransactionContext } from 'onceonly'
+import { final, released, type SqlTx, type TransactionContext } from 'onceonly'
 import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
 import { checked } from '../http/input.ts'
 import { sendInvalid, sentenceOf } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { command, type EscalateCommand, escalateBatch } from './document.ts'
 import { type Asking, alreadyText, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly base: Base
-  readonly workspaces: Workspaces
-}
+type Parts = Pick<ServerParts, 'once' | 'base' | 'workspaces'>
 
 /** What is recorded of an item that succeeded, and returned to its caller beside the status. */
 interface ItemValue {

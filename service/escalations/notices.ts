@@ -1,19 +1,13 @@
-import type { Ledger, SqlTx } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import type { Consumer } from '../events/events.ts'
-import type { Base } from '../store.ts'
-import type { Watch } from '../watch.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Escalation } from './escalation.ts'
 
 export interface Notices extends Consumer {
   stop(): Promise<void>
 }
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly base: Base
-  readonly watch: Watch
-}
+type Parts = Pick<ServerParts, 'once' | 'base' | 'watch'>
 
 /** What is published about an escalation. */
 export interface CaseEscalated extends Escalation {

@@ -1,25 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Ledger, SqlTx } from 'onceonly'
 import type { InputTypes } from '../http/input.ts'
 import { sendProblem } from '../http/problem.ts'
-import type { Protect } from '../http/protect.ts'
 import { readStoreTime } from '../http/store-time.ts'
 import { routeOptions } from '../openapi/route.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchCreate } from './batch-route.ts'
 import { caseById } from './cases.ts'
 import { type EscalateCommand, escalateCase, readEscalation } from './document.ts'
 import { alreadyText, type Escalated, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf, numberOf } from './escalation.ts'
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly protect: Protect
-  readonly base: Base
-  readonly workspaces: Workspaces
-}
+type Parts = Pick<ServerParts, 'once' | 'protect' | 'base' | 'workspaces'>
 
 /** The escalations system: one command, many commands in one request, and what became of them. */
 export function addEscalations(server: FastifyInstance, parts: Parts): void {

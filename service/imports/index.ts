@@ -1,17 +1,10 @@
 import type { FastifyInstance } from 'fastify'
-import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
 import type { Finding } from 'onceonly/admin'
 import { createSaga, type Description } from 'onceonly/saga'
-import type { Config } from '../config.ts'
 import type { Consumer } from '../events/events.ts'
 import { failureLog } from '../events/log.ts'
-import type { Protect } from '../http/protect.ts'
-import type { Log } from '../logs.ts'
-import type { Base } from '../store.ts'
-import type { Watch } from '../watch.ts'
-import type { Quotas } from '../workspaces/quotas.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { historyView } from './history.ts'
 import { createParser } from './parser.ts'
 import { addProjects } from './projects.ts'
@@ -28,16 +21,11 @@ import { createReceiver } from './uploads/receive.ts'
 import { addUpload } from './uploads/routes.ts'
 import { SAY_EVERY_MS, sharedStorage } from './uploads/shared.ts'
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly protect: Protect
-  readonly base: Base
-  readonly outbox: OutboxPort<SqlTx>
-  readonly workspaces: Workspaces
-  readonly quotas: Quotas
-  readonly config: Config
-  readonly log: Log
-  readonly watch: Watch
+interface Parts
+  extends Pick<
+    ServerParts,
+    'once' | 'protect' | 'base' | 'outbox' | 'workspaces' | 'quotas' | 'config' | 'log' | 'watch'
+  > {
   readonly hookSecret: string
 }
 

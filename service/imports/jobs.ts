@@ -27,47 +27,24 @@ export interface JobFile {
 
 export type BrokenRecord = Omit<Extract<Entry, { kind: 'broken' }>, 'kind'>
 
-interface JobRow {
-  readonly search_id: string
-  readonly workspace_id: string
-  readonly state: string
-  readonly reason: string | null
-  readonly questions: number | null
-}
-
-interface FileRow {
-  readonly name: string
-  readonly status: string
-  readonly reference_count: number
-  readonly broken_count: number
-  readonly broken: string
-  readonly reason: string | null
-}
-
 type Query = Pick<SqlTx, 'query'>
 
 export async function jobOf({ query }: Query, searchId: string): Promise<Job | null> {
-  const text = 'select search_id, workspace_id, state, reason, questions from import_jobs where search_id = ?'
-  const [row] = await query<JobRow>(text, [searchId])
-  if (row === undefined) return null
-  const { workspace_id: workspaceId, state, reason, questions } = row
-  return { searchId, workspaceId, state: state as JobState, reason, questions }
+  const [job] = await query<Job>(
+    `select search_id as "searchId", workspace_id as "workspaceId", state, reason, questions
+     from import_jobs where search_id = ?`,
+    [searchId],
+  )
+  return job ?? null
 }
 
 export async function filesOf({ query }: Query, searchId: string): Promise<readonly JobFile[]> {
-  const rows = await query<FileRow>(
-    `select name, status, reference_count, broken_count, broken, reason from import_job_files
-     where search_id = ? order by position`,
+  const rows = await query<Omit<JobFile, 'broken'> & { readonly broken: string }>(
+    `select name, status, reference_count as "references", broken_count as "brokenCount", broken, reason
+     from import_job_files where search_id = ? order by position`,
     [searchId],
   )
-  return rows.map((row) => ({
-    name: row.name,
-    status: row.status as FileStatus,
-    references: Number(row.reference_count),
-    brokenCount: Number(row.broken_count),
-    broken: JSON.parse(row.broken) as BrokenRecord[],
-    reason: row.reason,
-  }))
+  return rows.map((row) => ({ ...row, broken: JSON.parse(row.broken) as BrokenRecord[] }))
 }
 
 export interface NewJob extends SearchMetadata {

@@ -1,9 +1,9 @@
-import type { Lease, Ledger, OutboxPort, SqlTx } from 'onceonly'
+import type { Lease, SqlTx } from 'onceonly'
 import { isOnceError } from 'onceonly'
 import type { InboxContext, InboxListener, IncomingMessage, Receipt, Subscriber, Subscription } from 'onceonly/inbox'
 import { acknowledgementOf, createInbox, postpone } from 'onceonly/inbox'
 import { inTransaction } from '../messages/transaction.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { messageId, readFileCommand, type StartParsingReferenceFile, topics } from './events.ts'
 import { beginFile, endFile, fileStatus, type JobFile, settleFile } from './jobs.ts'
 import { parseFile } from './parse-file.ts'
@@ -17,10 +17,7 @@ export interface Parser {
   stop(): Promise<void>
 }
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly base: Base
-  readonly outbox: OutboxPort<SqlTx>
+interface Parts extends Pick<ServerParts, 'once' | 'base' | 'outbox'> {
   readonly storage: Pick<Storage, 'read'>
   readonly on: InboxListener
 }

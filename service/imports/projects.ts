@@ -3,10 +3,9 @@ import type { SqlTx } from 'onceonly'
 import type { InputTypes } from '../http/input.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import { routeOptions } from '../openapi/route.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { putProject } from './document.ts'
 
 /** Large projects ask thousands of questions. */
@@ -15,7 +14,7 @@ const DOCUMENT_BYTES_MOST = 4 * 1024 * 1024
 /** `PUT /api/projects/{projectId}`: the questions that a project asks of its references. The last one counts. */
 export function addProjects(
   server: FastifyInstance,
-  { base, workspaces, quotas }: { base: Base; workspaces: Workspaces; quotas: Quotas },
+  { base, workspaces, quotas }: Pick<ServerParts, 'base' | 'workspaces' | 'quotas'>,
 ): void {
   const onRequest = requireKey(workspaces, 'imports')
   server

@@ -3,9 +3,8 @@ import type { SqlTx } from 'onceonly'
 import type { InputTypes } from '../http/input.ts'
 import { cursorOf } from '../http/page.ts'
 import { routeOptions } from '../openapi/route.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { requireKey } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { type Place, placeOf, REFERENCES_USUAL, type ReferenceView, readReferences } from './document.ts'
 import { filesOf, type JobFile } from './jobs.ts'
 import type { Reference } from './parse/entry.ts'
@@ -18,7 +17,7 @@ const ROWS_AT_ONCE = 20
 /** `GET /api/imports/{searchId}/references`: what was imported, in the order of the files and inside of them. */
 export function addReferences(
   server: FastifyInstance,
-  { base, workspaces }: { readonly base: Base; readonly workspaces: Workspaces },
+  { base, workspaces }: Pick<ServerParts, 'base' | 'workspaces'>,
 ): void {
   const options = { onRequest: requireKey(workspaces, 'imports'), ...routeOptions(readReferences) }
   server.withTypeProvider<InputTypes>().get('/api/imports/:searchId/references', options, async (request, reply) => {

@@ -1,14 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { OutboxPort, SqlTx } from 'onceonly'
 import type { InputTypes } from '../http/input.ts'
 import { sendProblem } from '../http/problem.ts'
-import type { Protect } from '../http/protect.ts'
 import { readStoreTime } from '../http/store-time.ts'
 import { routeOptions } from '../openapi/route.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
+import { QuotaExceeded } from '../workspaces/quotas.ts'
 import { readImport, startImport, startNotes } from './document.ts'
 import type { HistoryView } from './history.ts'
 import { type Search, searchById } from './searches.ts'
@@ -16,13 +14,8 @@ import { newSearch, startSearch, startUnkeyed } from './start.ts'
 import type { Storage } from './uploads/storage.ts'
 import { viewOf } from './view.ts'
 
-interface Parts {
-  readonly protect: Protect
-  readonly base: Base
-  readonly outbox: OutboxPort<SqlTx>
+interface Parts extends Pick<ServerParts, 'protect' | 'base' | 'outbox' | 'quotas' | 'workspaces'> {
   readonly storage: Pick<Storage, 'keyOf'>
-  readonly quotas: Quotas
-  readonly workspaces: Workspaces
 }
 
 /** `POST /api/imports`: the search, its set of files and the news of it commit together. A key is welcome, not needed. */

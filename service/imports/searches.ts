@@ -20,14 +20,6 @@ export interface UploadRow {
   readonly removed_at: number | string | null
 }
 
-interface SearchRow {
-  readonly search_id: string
-  readonly workspace_id: string
-  readonly project_id: string
-  readonly search_name: string
-  readonly created_at: number | string
-}
-
 type Query = Pick<SqlTx, 'query'>
 
 /** False when it is there already. */
@@ -50,20 +42,14 @@ export async function isSearch({ query }: Query, searchId: string): Promise<bool
 }
 
 export async function searchById({ query }: Query, searchId: string): Promise<Search | null> {
-  const [row] = await query<SearchRow>(
-    'select search_id, workspace_id, project_id, search_name, created_at from import_searches where search_id = ?',
+  const [row] = await query<Omit<Search, 'referenceFiles'>>(
+    `select search_id as "searchId", workspace_id as "workspaceId", project_id as "projectId",
+       search_name as "searchName", created_at as "createdAt" from import_searches where search_id = ?`,
     [searchId],
   )
   if (row === undefined) return null
-  const uploads = await uploadsOf({ query }, searchId)
-  return {
-    searchId,
-    workspaceId: row.workspace_id,
-    projectId: row.project_id,
-    searchName: row.search_name,
-    referenceFiles: uploads.map(({ name }) => name),
-    createdAt: Number(row.created_at),
-  }
+  const referenceFiles = (await uploadsOf({ query }, searchId)).map(({ name }) => name)
+  return { ...row, referenceFiles, createdAt: Number(row.createdAt) }
 }
 
 export function uploadsOf({ query }: Query, searchId: string): Promise<readonly UploadRow[]> {

@@ -5,20 +5,18 @@ import { refuseHeaderKey } from '../http/batch.ts'
 import { checked, type Fields } from '../http/input.ts'
 import { sendInvalid, sentenceOf } from '../http/problem.ts'
 import { type Log, reportTo } from '../logs.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { duplicateText } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
 import { commandOf, sendRequest } from './command.ts'
 import { batchSend } from './document.ts'
-import { messageIdUnder } from './reads.ts'
+import { messageUnder } from './reads.ts'
 import { type Sender, secondsOf } from './send.ts'
 
-interface Parts {
+interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
   readonly once: Ledger<unknown>
-  readonly base: Base
-  readonly workspaces: Workspaces
   readonly sender: Sender
 }
 
@@ -49,8 +47,8 @@ export function addBatchSend(server: FastifyInstance, { once, base, workspaces, 
     },
     show: (value) => wordsFor(base, value),
     probe: async ({ tenant }, { effectKey }) => {
-      const messageId = await messageIdUnder(base, tenant, effectKey)
-      return messageId === null ? prevented : happened({ messageId, duplicateSeconds: null } satisfies ItemValue)
+      const row = await messageUnder(base, tenant, effectKey)
+      return row === null ? prevented : happened({ messageId: row.id, duplicateSeconds: null } satisfies ItemValue)
     },
   })
 

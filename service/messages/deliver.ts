@@ -19,8 +19,7 @@ import {
   SECOND,
   succeeded,
 } from 'onceonly'
-import type { Log } from '../logs.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { GUARD_NAME } from '../watch.ts'
 import type { Attachment } from './attachments.ts'
 import { type Channel, LATE_SHARE, type Outgoing, type Result } from './channels/channel.ts'
@@ -76,14 +75,12 @@ const DELIVER_FOR_MS = 1 * DAY
 const KEY_HONOURED_MS = 23 * HOUR
 const STOP_MS = 5 * SECOND
 
-interface Parts {
+interface Parts extends Pick<ServerParts, 'base' | 'log'> {
   readonly ledger: Ledger<unknown>
-  readonly base: Base
   readonly channels: Channels
   readonly sendTimeoutMs: number
   /** Of the guard. */
   readonly windowMs: number
-  readonly log: Log
 }
 
 /** Delivery is one external operation of the ledger per message: leases, unknowns, probes and resolves are the ledger's. */
@@ -155,10 +152,9 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   }
 
   async function record(row: MessageRow, result: Result, fence: EffectContext['fence']): Promise<void> {
-    const ending = endingOf(result)
-    if (ending === null) return
+    if (result.kind === 'unknown') return
     try {
-      await ledger.resolve(identityOf(row), ending, { by: 'provider', ifFence: fence })
+      await ledger.resolve(identityOf(row), endingOf(result), { by: 'provider', ifFence: fence })
     } catch (error) {
       if (!isOnceError(error) || error.retryable) throw error
       // Another word came first: a person's, or a probe's. It stands, and a provider that contradicts it is reported.
@@ -255,9 +251,9 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     follow,
     repeated: (row) => operation.noteRepeat(partsOf(row), 'replays'),
     async resolve(row, resolution, by) {
-      const { ending, queued } = wordsOf(resolution)
+      const ending = endingOf(resolution)
       await ledger.resolve(identityOf(row), ending, { by })
-      if (!queued) return carryOut(row)
+      if (ending !== rerun) return carryOut(row)
       const [again] = await sql.query<MessageRow>(
         `update messages set status = 'queued', error = null, due_at = ?, status_at = ?
          where id = ? and status = 'unknown' returning ${messageColumns}`,
@@ -313,27 +309,16 @@ function outcomeOf(result: Result, row: MessageRow, attempt: number): Delivered 
   }
 }
 
-function endingOf(result: Result): Ending | typeof rerun | null {
-  switch (result.kind) {
+/** What ends the record of a delivery. */
+function endingOf(known: Exclude<Result, { kind: 'unknown' }> | Resolution): Ending | typeof rerun {
+  switch (known.kind) {
     case 'sent':
-      return succeeded({ providerMessageId: result.providerMessageId } satisfies Delivered)
+      return succeeded({ providerMessageId: known.providerMessageId } satisfies Delivered)
     case 'failed':
-      return failed(coded(result.error, result.code))
+      return failed(coded(known.error, 'code' in known ? known.code : undefined))
     case 'not_now':
-      return rerun
-    case 'unknown':
-      return null
-  }
-}
-
-function wordsOf(resolution: Resolution): { readonly ending: Ending | typeof rerun; readonly queued: boolean } {
-  switch (resolution.kind) {
-    case 'sent':
-      return { ending: succeeded({ providerMessageId: resolution.providerMessageId }), queued: false }
-    case 'failed':
-      return { ending: failed(new Error(resolution.error)), queued: false }
     case 'not_sent':
-      return { ending: rerun, queued: true }
+      return rerun
   }
 }
 

@@ -1,12 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Ledger } from 'onceonly'
-import type { Config } from '../config.ts'
 import { protectRoutes } from '../http/protect.ts'
-import type { Base } from '../store.ts'
-import type { Watch } from '../watch.ts'
-import type { Quotas } from '../workspaces/quotas.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchSend } from './batch-route.ts'
 import { type Channels, createChannels } from './channels/index.ts'
 import { createDelivery, type Delivery } from './deliver.ts'
@@ -17,17 +13,11 @@ import { addReads, addSend } from './routes.ts'
 import { createSender, type Sender, WINDOW_MS } from './send.ts'
 import { startWorker } from './worker.ts'
 
-interface Parts {
+interface Parts extends Pick<ServerParts, 'base' | 'workspaces' | 'config' | 'quotas' | 'operatorToken' | 'watch'> {
   /** Of what runs under a lease: it may have a store of its own. */
   readonly once: Ledger<unknown>
   /** Of the store that has the messages: their deliveries are recorded beside them. */
   readonly ledger: Ledger<unknown>
-  readonly base: Base
-  readonly workspaces: Workspaces
-  readonly config: Config
-  readonly quotas: Quotas
-  readonly operatorToken: string
-  readonly watch: Watch
 }
 
 export interface Messages {

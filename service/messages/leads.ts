@@ -30,7 +30,7 @@ export async function leadFor(
   for (let tries = 1; tries <= RACES_MOST; tries++) {
     const known = leadId === null ? await findLead(tx, to) : await leadById(tx, to.workspaceId, leadId)
     if (known !== null) return { lead: await completed(tx, known, to, crmIds), created: false }
-    const email = (await leadByEmail(tx, to)) === null ? to.email : null
+    const email = (await leadBy('email', tx, to)) === null ? to.email : null
     const [lead] = await tx.query<LeadRow>(
       `insert into leads (id, workspace_id, phone, email, ghl_contact_id, ghl_location_id, hs_contact_id, hs_portal_id, created_at)
        values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning ${leadColumns}`,
@@ -51,29 +51,24 @@ export async function leadById(
 }
 
 async function findLead(tx: SqlTx, to: Recipient): Promise<LeadRow | null> {
-  const byPhone = await leadByPhone(tx, to)
+  const byPhone = await leadBy('phone', tx, to)
   if (byPhone !== null) return byPhone
-  const byEmail = await leadByEmail(tx, to)
+  const byEmail = await leadBy('email', tx, to)
   // The address of a person with another phone: a new phone is a new person.
   return byEmail !== null && (to.phone === null || byEmail.phone === null) ? byEmail : null
 }
 
-async function leadByPhone(tx: SqlTx, { workspaceId, phone }: Recipient): Promise<LeadRow | null> {
-  if (phone === null) return null
-  const text = `select ${leadColumns} from leads where workspace_id = ? and phone = ?`
-  return (await tx.query<LeadRow>(text, [workspaceId, phone]))[0] ?? null
-}
-
-async function leadByEmail(tx: SqlTx, { workspaceId, email }: Recipient): Promise<LeadRow | null> {
-  if (email === null) return null
-  const text = `select ${leadColumns} from leads where workspace_id = ? and email = ?`
-  return (await tx.query<LeadRow>(text, [workspaceId, email]))[0] ?? null
+async function leadBy(part: 'phone' | 'email', tx: SqlTx, to: Recipient): Promise<LeadRow | null> {
+  const value = to[part]
+  if (value === null) return null
+  const text = `select ${leadColumns} from leads where workspace_id = ? and ${part} = ?`
+  return (await tx.query<LeadRow>(text, [to.workspaceId, value]))[0] ?? null
 }
 
 /** Fills in what the lead did not have yet; nothing that it has is replaced, except the ids of a CRM. */
 async function completed(tx: SqlTx, lead: LeadRow, to: Recipient, crmIds: CrmIds): Promise<LeadRow> {
-  const phone = lead.phone === null && (await leadByPhone(tx, to)) === null ? to.phone : null
-  const email = lead.email === null && (await leadByEmail(tx, to)) === null ? to.email : null
+  const phone = lead.phone === null && (await leadBy('phone', tx, to)) === null ? to.phone : null
+  const email = lead.email === null && (await leadBy('email', tx, to)) === null ? to.email : null
   const had = [lead.ghl_contact_id, lead.ghl_location_id, lead.hs_contact_id, lead.hs_portal_id]
   const ids = valuesOf(crmIds)
   if (phone === null && email === null && ids.every((id, at) => id === null || id === had[at])) return lead

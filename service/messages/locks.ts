@@ -4,18 +4,16 @@ import type { Guard } from 'onceonly/guard'
 import type { Static } from 'typebox'
 import type { InputTypes } from '../http/input.ts'
 import { routeOptions } from '../openapi/route.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
 import { forgetOriginal } from './accept.ts'
 import { type lock, readLock, releaseLock } from './document.ts'
 import type { GuardedMessage } from './events.ts'
 import { isoOf } from './message.ts'
 
-interface Parts {
+interface Parts extends Pick<ServerParts, 'base' | 'operatorToken'> {
   readonly once: Ledger<unknown>
-  readonly base: Base
   readonly guard: Guard<GuardedMessage>
-  readonly operatorToken: string
 }
 
 /** A lock without a message is young, so it stands among the newest records; the search stops somewhere. */

@@ -18,9 +18,9 @@ export async function anyMessage({ sql }: Base, id: string): Promise<MessageRow 
 }
 
 /** What an attempt under a key left behind, by the claim of that key. */
-export async function messageIdUnder({ sql }: Base, workspaceId: string, keyClaim: string): Promise<string | null> {
-  const text = 'select id from messages where workspace_id = ? and key_claim = ?'
-  return (await sql.query<{ id: string }>(text, [workspaceId, keyClaim]))[0]?.id ?? null
+export async function messageUnder({ sql }: Base, workspaceId: string, keyClaim: string): Promise<MessageRow | null> {
+  const text = `select ${messageColumns} from messages where workspace_id = ? and key_claim = ?`
+  return (await sql.query<MessageRow>(text, [workspaceId, keyClaim]))[0] ?? null
 }
 
 export async function conversationById(

@@ -3,17 +3,15 @@ import { isOnceError } from 'onceonly'
 import type { InputTypes } from '../http/input.ts'
 import { sendProblem } from '../http/problem.ts'
 import { routeOptions } from '../openapi/route.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
 import type { Delivery } from './deliver.ts'
 import { resolveMessage } from './document.ts'
 import { messageOf } from './message.ts'
 import { anyMessage } from './reads.ts'
 
-interface Parts {
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'base' | 'operatorToken'> {
   readonly delivery: Delivery
-  readonly operatorToken: string
 }
 
 const NOT_SENT = 'An operator found that it was not sent'

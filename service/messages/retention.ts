@@ -1,6 +1,6 @@
 import { DAY } from 'onceonly'
 import type { Base } from '../store.ts'
-import type { Sweep } from '../workspaces/retention.ts'
+import { rowSweep, type Sweep, unheld } from '../workspaces/retention.ts'
 import { inTransaction } from './transaction.ts'
 
 /** Leads that one step looks at. */
@@ -9,11 +9,10 @@ const LEADS = 200
 /** Removes leads, and their conversations, some time after their last message. */
 export function leadSweep(base: Base, retainDays: number): Sweep {
   const { sql } = base
-  const hold = sql.dialect.lock('for update skip locked')
   const old = `select id from leads where coalesce(used_at, created_at) <= ${sql.now} - ?
     and not exists (select 1 from messages where lead_id = leads.id)
     and not exists (select 1 from conversations c join messages m on m.conversation_id = c.id where c.lead_id = leads.id)
-    order by coalesce(used_at, created_at) limit ? ${hold}`
+    order by coalesce(used_at, created_at) limit ? ${unheld(base)}`
   const unused = 'not exists (select 1 from messages where conversation_id = conversations.id)'
   return {
     name: 'leads',
@@ -34,23 +33,16 @@ export function leadSweep(base: Base, retainDays: number): Sweep {
   }
 }
 
-/** Messages that one step removes: a short statement, whatever the size of the table. */
+/** Messages that one step removes. */
 const MESSAGES = 500
 
 /**
  * Removes messages some time after their end. What is queued, being sent or unknown stays for as long as it takes: its
  * outcome is still to be found out. The record of a key lives for a day, less than any message.
  */
-export function messageSweep({ sql }: Base, retainDays: number): Sweep {
-  const hold = sql.dialect.lock('for update skip locked')
+export function messageSweep(base: Base, retainDays: number): Sweep {
   const remove = `delete from messages where id in (
-    select id from messages where status in ('sent', 'failed') and status_at <= ${sql.now} - ?
-    order by status_at limit ? ${hold}) returning id`
-  return {
-    name: 'messages',
-    async step() {
-      const removed = (await sql.query(remove, [retainDays * DAY, MESSAGES])).length
-      return { removed, more: removed === MESSAGES }
-    },
-  }
+    select id from messages where status in ('sent', 'failed') and status_at <= ${base.sql.now} - ?
+    order by status_at limit ? ${unheld(base)}) returning id`
+  return rowSweep(base, 'messages', remove, [retainDays * DAY], MESSAGES)
 }

@@ -6,22 +6,20 @@ import { sendProblem } from '../http/problem.ts'
 import type { protectRoutes } from '../http/protect.ts'
 import { problemOf } from '../http/refusal.ts'
 import { routeOptions } from '../openapi/route.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { duplicateAnswer, pendingAnswer, type SendAnswer, sendAnswer } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
 import { commandOf } from './command.ts'
 import { readConversation, readLeads, readMessage, readMessages, sendMessage } from './document.ts'
 import { leadById } from './leads.ts'
 import { conversationOf, leadOf, type MessageRow, messageOf } from './message.ts'
-import { conversationById, listLeads, listMessages, messageById, messageIdUnder } from './reads.ts'
+import { conversationById, listLeads, listMessages, messageById, messageUnder } from './reads.ts'
 import { type Sender, type Sent, secondsOf } from './send.ts'
 
-interface Parts {
+interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
   readonly protect: ReturnType<typeof protectRoutes<unknown>>
-  readonly base: Base
-  readonly workspaces: Workspaces
   readonly sender: Sender
 }
 
@@ -42,8 +40,8 @@ export function addSend(server: FastifyInstance, { protect, base, workspaces, se
     rebuild: async (pointer, request) => rebuilt(base, callerOf(request).workspaceId, pointer),
     // A process that died under a key left its message, or nothing: the message carries the claim of the key.
     probe: async ({ tenant }, { effectKey, pointer }) => {
-      const id = pointer === null ? await messageIdUnder(base, tenant, effectKey) : null
-      const found = id === null ? pointer : { type: 'message', id }
+      const row = pointer === null ? await messageUnder(base, tenant, effectKey) : null
+      const found = row === null ? pointer : { type: 'message', id: row.id }
       return found === null ? prevented : happened({ status: 202, headers: [], pointer: found })
     },
     about: {

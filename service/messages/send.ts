@@ -2,11 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { EffectContext, Ledger, Pointer } from 'onceonly'
 import { MINUTE, OnceError, SECOND } from 'onceonly'
 import { createGuard, type Guard, type GuardedAttempt, type Verdict } from 'onceonly/guard'
-import type { Config } from '../config.ts'
-import type { Log } from '../logs.ts'
-import type { Base } from '../store.ts'
-import { GUARD_NAME, type Watch } from '../watch.ts'
-import { type Quotas, unlessFull } from '../workspaces/quotas.ts'
+import type { ServerParts } from '../parts.ts'
+import { GUARD_NAME } from '../watch.ts'
+import { unlessFull } from '../workspaces/quotas.ts'
 import { type Accepted, createAccept } from './accept.ts'
 import { type Addressed, address, type Refused } from './address.ts'
 import type { Channels } from './channels/index.ts'
@@ -37,15 +35,10 @@ export interface KeyClaim extends Pick<EffectContext, 'effectKey' | 'attach'>, P
   readonly providerKey?: string
 }
 
-interface Parts {
+interface Parts extends Pick<ServerParts, 'base' | 'config' | 'quotas' | 'log' | 'watch'> {
   readonly once: Ledger<unknown>
-  readonly base: Base
   readonly channels: Channels
   readonly delivery: Delivery
-  readonly config: Config
-  readonly quotas: Quotas
-  readonly log: Log
-  readonly watch: Watch
 }
 
 export const WINDOW_MS = 15 * MINUTE

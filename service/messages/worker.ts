@@ -1,20 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { SECOND } from 'onceonly'
-import type { Log } from '../logs.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
+import { startRounds } from '../rounds.ts'
 import type { Delivery } from './deliver.ts'
 import type { MessageRow, Status } from './message.ts'
 import { messageColumns } from './message.ts'
 
-export interface Worker {
-  stop(): Promise<void>
-}
-
-interface Parts {
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'base' | 'log'> {
   readonly delivery: Delivery
   readonly windowMs: number
-  readonly log: Log
 }
 
 const ROUND_EVERY_MS = 1 * SECOND
@@ -30,8 +23,7 @@ const ORIGINALS = 1_000
  * Looks after what a crash left behind, in every process: what was accepted, or put off, is delivered, and what became
  * of a delivery elsewhere is written to its message.
  */
-export function startWorker({ base, delivery, windowMs, log }: Parts): Worker {
-  const stopping = new AbortController()
+export function startWorker({ base, delivery, windowMs, log }: Parts): { stop(): Promise<void> } {
   /** Unknown messages are looked at in turn, so that old ones do not hide the others. */
   let unknownAfter = ''
 
@@ -55,18 +47,6 @@ export function startWorker({ base, delivery, windowMs, log }: Parts): Worker {
     )
   }
 
-  async function forever(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      // Spread out, so that many processes on one store do not all come at once.
-      await sleep(ROUND_EVERY_MS * (0.5 + Math.random()), null, { signal: stopping.signal, ref: false }).catch(() => {})
-      if (stopping.signal.aborted) return
-      // A store that is away comes back; the next round finds what this one could not.
-      await round().catch((error: unknown) =>
-        log.error({ event: 'message.worker_failed', err: error }, 'round failed, retrying'),
-      )
-    }
-  }
-
   /** One message that fails does not keep the others from theirs. */
   async function inLanes(rows: readonly MessageRow[], work: (row: MessageRow) => Promise<unknown>): Promise<void> {
     const waiting = rows.values()
@@ -81,11 +61,10 @@ export function startWorker({ base, delivery, windowMs, log }: Parts): Worker {
     )
   }
 
-  const running = forever()
-  return {
-    async stop() {
-      stopping.abort()
-      await running
-    },
-  }
+  // A store that is away comes back; the next round finds what this one could not.
+  return startRounds(ROUND_EVERY_MS, () =>
+    round().catch((error: unknown) =>
+      log.error({ event: 'message.worker_failed', err: error }, 'round failed, retrying'),
+    ),
+  )
 }

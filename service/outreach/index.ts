@@ -1,25 +1,14 @@
 import type { FastifyInstance } from 'fastify'
-import type { Ledger, SqlTx } from 'onceonly'
-import type { Config } from '../config.ts'
 import type { Messages } from '../messages/index.ts'
-import type { Base } from '../store.ts'
-import type { Watch } from '../watch.ts'
-import type { Quotas } from '../workspaces/quotas.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addRunActions, addRunReads } from './run-routes.ts'
 import { createRuns, type Runs } from './runs.ts'
 import { addSequences, addStarts } from './sequence-routes.ts'
 import { versionSweep } from './sequences.ts'
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly base: Base
-  readonly workspaces: Workspaces
+interface Parts extends Pick<ServerParts, 'once' | 'base' | 'workspaces' | 'config' | 'quotas' | 'watch'> {
   readonly messages: Messages
-  readonly config: Config
-  readonly quotas: Quotas
-  readonly watch: Watch
 }
 
 export interface Outreach {

@@ -7,9 +7,7 @@ import type { Delivery, Resolution } from '../messages/deliver.ts'
 import { leadById } from '../messages/leads.ts'
 import { leadOf } from '../messages/message.ts'
 import type { Sender } from '../messages/send.ts'
-import type { Base } from '../store.ts'
-import type { Watch } from '../watch.ts'
-import type { Quotas } from '../workspaces/quotas.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
 import type { ResolveCommand, StartCommand } from './document.ts'
 import { createPublicFetch } from './public-fetch.ts'
@@ -58,16 +56,13 @@ export interface RunsQuery {
   readonly cursor: string | null
 }
 
-interface Parts {
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'base' | 'quotas' | 'watch'> {
   readonly sender: Sender
   readonly delivery: Delivery
   readonly channels: Channels
   readonly sendTimeoutMs: number
   /** Hosts that webhooks may reach although they are not public. */
   readonly webhookHosts: readonly string[]
-  readonly quotas: Quotas
-  readonly watch: Watch
 }
 
 /** Beyond what a provider may take: the guard waits for a twin, and the store for its turn. */

@@ -1,26 +1,21 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Ledger, SqlTx } from 'onceonly'
+import type { SqlTx } from 'onceonly'
 import { type InputTypes, InvalidInput } from '../http/input.ts'
 import { sendProblem } from '../http/problem.ts'
 import { protectRoutes } from '../http/protect.ts'
 import { readStoreTime } from '../http/store-time.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import { routeOptions } from '../openapi/route.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
+import { QuotaExceeded } from '../workspaces/quotas.ts'
 import { readSequence, type SequenceCommand, startRun, storeSequence } from './document.ts'
 import { complaintsAboutSteps } from './rules.ts'
 import type { Runs } from './runs.ts'
 import { newestSequence, saveSequence } from './sequences.ts'
 import type { GivenStep, Step } from './step.ts'
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly base: Base
-  readonly workspaces: Workspaces
-  readonly quotas: Quotas
+interface Parts extends Pick<ServerParts, 'once' | 'base' | 'workspaces' | 'quotas'> {
   readonly runs: Runs
   /** Hosts inside the network that an operator has named. */
   readonly webhookHosts: readonly string[]

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { DAY, type SqlTx } from 'onceonly'
 import type { Base } from '../store.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
-import type { Sweep } from '../workspaces/retention.ts'
+import { rowSweep, type Sweep } from '../workspaces/retention.ts'
 import type { Sequence } from './sequence.ts'
 import type { Step } from './step.ts'
 
@@ -50,17 +50,11 @@ const SUPERSEDED_MS = 90 * DAY
 /** Versions that one step of the sweep removes. */
 const VERSIONS = 500
 
-export function versionSweep({ sql }: Base): Sweep {
+export function versionSweep(base: Base): Sweep {
   const remove = `delete from outreach_versions where (sequence_id, version) in (
     select v.sequence_id, v.version from outreach_versions v join outreach_sequences s on s.id = v.sequence_id
-    where v.created_at <= ${sql.now} - ? and v.version < s.version order by v.created_at limit ?) returning version`
-  return {
-    name: 'versions of sequences',
-    async step() {
-      const removed = (await sql.query(remove, [SUPERSEDED_MS, VERSIONS])).length
-      return { removed, more: removed === VERSIONS }
-    },
-  }
+    where v.created_at <= ${base.sql.now} - ? and v.version < s.version order by v.created_at limit ?) returning version`
+  return rowSweep(base, 'versions of sequences', remove, [SUPERSEDED_MS], VERSIONS)
 }
 
 /** The newest version; null where the workspace has no such sequence. */

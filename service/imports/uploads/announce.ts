@@ -1,10 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { OutboxPort, SqlTx } from 'onceonly'
 import { MINUTE } from 'onceonly'
 import { failureLog } from '../../events/log.ts'
-import type { Log } from '../../logs.ts'
 import { inTransaction } from '../../messages/transaction.ts'
-import type { Base } from '../../store.ts'
+import type { ServerParts } from '../../parts.ts'
+import { startRounds } from '../../rounds.ts'
 import { messageId, topics } from '../events.ts'
 import { UPLOAD_TIMEOUT_MS } from '../saga.ts'
 import { type Accepted, acceptFile } from '../searches.ts'
@@ -20,11 +18,8 @@ export interface Announcer {
   stop(): Promise<void>
 }
 
-interface Parts {
-  readonly base: Base
-  readonly outbox: OutboxPort<SqlTx>
+interface Parts extends Pick<ServerParts, 'base' | 'outbox' | 'log'> {
   readonly storage: Storage
-  readonly log: Log
 }
 
 /** Declared files of one round; the next one starts behind them. */
@@ -38,7 +33,6 @@ interface MissingRow {
 }
 
 export function startAnnouncer({ base, outbox, storage, log }: Parts): Announcer {
-  const stopping = new AbortController()
   const report = failureLog(log, 'imports.announce_failed')
   let behind: MissingRow = { search_id: '', name: '' }
 
@@ -74,23 +68,14 @@ export function startAnnouncer({ base, outbox, storage, log }: Parts): Announcer
     return found
   }
 
-  async function forever(): Promise<void> {
-    await storage.tidy().catch(report)
-    while (!stopping.signal.aborted) {
-      // Spread out, so that many processes on one store do not all come at once.
-      const pauseMs = storage.lookEveryMs * (0.5 + Math.random())
-      await sleep(pauseMs, null, { signal: stopping.signal, ref: false }).catch(() => {})
-      if (!stopping.signal.aborted) await round().catch(report)
-    }
-  }
-
-  const running = forever()
+  const tidied = storage.tidy().catch(report)
+  const rounds = startRounds(storage.lookEveryMs, () => round().catch(report))
   return {
     announce,
     round,
     async stop() {
-      stopping.abort()
-      await running
+      await rounds.stop()
+      await tidied
     },
   }
 }

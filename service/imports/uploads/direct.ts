@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { InputTypes } from '../../http/input.ts'
 import { routeOptions } from '../../openapi/route.ts'
-import type { Base } from '../../store.ts'
+import type { ServerParts } from '../../parts.ts'
 import { requireKey } from '../../workspaces/authenticate.ts'
-import type { Workspaces } from '../../workspaces/workspaces.ts'
 import { readUpload } from '../document.ts'
 import { filePath, ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
 import { uploadsOf } from '../searches.ts'
@@ -11,11 +10,9 @@ import type { PromisedBytes } from './promised.ts'
 import { closedState, sendClosed } from './routes.ts'
 import type { DirectUpload, Storage } from './storage.ts'
 
-interface Parts {
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
   readonly storage: Pick<Storage, 'direct'>
   readonly promised: PromisedBytes
-  readonly workspaces: Workspaces
 }
 
 /** `GET /api/imports/{searchId}/files/{name}/upload`: where a client uploads a file to, whichever storage there is. */

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { type FieldError, sendInvalid, sendProblem } from '../../http/problem.ts'
-import type { Log } from '../../logs.ts'
-import type { Base } from '../../store.ts'
+import type { ServerParts } from '../../parts.ts'
 import { receiveNotification } from '../document.ts'
 import { jobOf } from '../jobs.ts'
 import { searchById, type UploadRow, uploadsOf } from '../searches.ts'
 import type { ObjectCreated } from './notification.ts'
 import type { Receiver } from './receive.ts'
+import { sendAway, sendOther } from './routes.ts'
 import { type Confirmation, fieldOf, readNotification } from './s3.ts'
 import { knowsSecret } from './secret.ts'
 import { type Storage, StorageAway } from './storage.ts'
@@ -22,15 +22,10 @@ interface Counts {
   ignored: number
 }
 
-/** A storage that is away comes back in seconds or in minutes. */
-const AWAY_MS = 10_000
-
-interface Parts {
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'base' | 'log'> {
   readonly storage: Storage
   readonly receiver: Receiver
   readonly hookSecret: string
-  readonly log: Log
 }
 
 /** S3 puts one record into a notification; queues in between may put some together. */
@@ -57,7 +52,7 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
     try {
       return await receiveAll(reply, read)
     } catch (error) {
-      if (error instanceof StorageAway) return sendAway(reply, error)
+      if (error instanceof StorageAway) return sendAway(reply, error, 'send it again')
       throw error
     }
   })
@@ -84,7 +79,7 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
           counts.postponed = (counts.postponed ?? 0) + 1
           break
         case 'other':
-          return sendOther(reply, each)
+          return sendOther(reply, each.name, 'Records')
         case 'conflict':
           return sendConflict(reply)
         case 'later':
@@ -155,14 +150,6 @@ function utf8(body: Uint8Array): string | null {
   }
 }
 
-function sendOther(reply: FastifyReply, { name }: ObjectCreated): FastifyReply {
-  return sendProblem(reply, {
-    name: 'file-already-uploaded',
-    detail: `${name} was uploaded before with other content, which stays; start another import for this one.`,
-    errors: [{ field: 'Records', detail: 'announce other content than was accepted' }],
-  })
-}
-
 /** Sending it again would change nothing, so it is no retryable problem. */
 function sendConflict(reply: FastifyReply): FastifyReply {
   return sendProblem(reply, {
@@ -177,10 +164,6 @@ function sendUnknownSender(reply: FastifyReply): FastifyReply {
   const detail =
     'Send the hook secret as `Authorization: Bearer …`, as `X-Hook-Secret` or as the password of `Authorization: Basic …`, or sign the body: `X-Hook-Signature: sha256=…`.'
   return sendProblem(reply, { name: 'unauthorized', detail })
-}
-
-function sendAway(reply: FastifyReply, { message }: StorageAway): FastifyReply {
-  return sendProblem(reply, { name: 'busy', detail: `${message}; send it again.`, retryAfterMs: AWAY_MS })
 }
 
 function sendLater(reply: FastifyReply): FastifyReply {

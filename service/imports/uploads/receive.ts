@@ -1,13 +1,12 @@
-import { final, type Ledger, SECOND, type SqlTx } from 'onceonly'
+import { final, type SqlTx } from 'onceonly'
 import type { Acknowledgement, InboxContext, InboxListener, IncomingMessage, Receipt } from 'onceonly/inbox'
 import { acknowledgementOf, createInbox, postpone, type Subscriber, type Subscription } from 'onceonly/inbox'
-import type { Log } from '../../logs.ts'
-import type { Base } from '../../store.ts'
+import type { ServerParts } from '../../parts.ts'
 import { topics } from '../events.ts'
 import { acceptedFile, acceptFile, holdSearch, markReceived, markSaved, searchById, uploadsOf } from '../searches.ts'
 import type { ObjectCreated } from './notification.ts'
 import { readNotification } from './s3.ts'
-import { type Storage, StorageAway, type StoredFile, type Upload } from './storage.ts'
+import { AWAY_MS, type Storage, StorageAway, type StoredFile, type Upload } from './storage.ts'
 
 export type Received =
   | Receipt
@@ -25,19 +24,14 @@ export interface Receiver {
   stop(): Promise<void>
 }
 
-interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'once' | 'base' | 'log'> {
   readonly storage: Pick<Storage, 'kind' | 'look' | 'locate'>
   readonly on: InboxListener
-  readonly log: Log
 }
 
 const consumer = 'imports.received'
 /** Short transactions on different searches. */
 const CONCURRENCY = 4
-/** A storage that is away comes back in seconds or in minutes. */
-const AWAY_MS = 10 * SECOND
 
 export function createReceiver({ once, base, storage, on, log }: Parts): Receiver {
   const inbox = createInbox({ ledger: once, consumer, on })

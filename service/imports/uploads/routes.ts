@@ -2,25 +2,22 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { allowLongBody } from '../../http/connection.ts'
 import { sendProblem } from '../../http/problem.ts'
+import type { ServerParts } from '../../parts.ts'
 import type { Base } from '../../store.ts'
 import { requireKey } from '../../workspaces/authenticate.ts'
-import { QuotaExceeded, type Quotas } from '../../workspaces/quotas.ts'
-import type { Workspaces } from '../../workspaces/workspaces.ts'
+import { QuotaExceeded } from '../../workspaces/quotas.ts'
 import { uploadFile } from '../document.ts'
 import { jobOf } from '../jobs.ts'
 import { ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
 import { type Search, uploadsOf } from '../searches.ts'
 import type { Announcer } from './announce.ts'
 import { type PromisedBytes, withinPromise } from './promised.ts'
-import { type Storage, StorageAway, type Stored, UPLOAD_BYTES_MOST } from './storage.ts'
+import { AWAY_MS, type Storage, StorageAway, type Stored, UPLOAD_BYTES_MOST } from './storage.ts'
 
-interface Parts {
-  readonly base: Base
+interface Parts extends Pick<ServerParts, 'base' | 'quotas' | 'workspaces'> {
   readonly storage: Storage
   readonly announcer: Announcer
   readonly promised: PromisedBytes
-  readonly quotas: Quotas
-  readonly workspaces: Workspaces
   /** For how long nothing of a file may come. */
   readonly pauseMs: number
 }
@@ -60,7 +57,7 @@ export function addUpload(server: FastifyInstance, parts: Parts): void {
       case 'full':
         return sendFull(reply, stored.error)
       case 'away':
-        return sendAway(reply, stored.error)
+        return sendAway(reply, stored.error, 'upload the file again')
       case 'too_large':
         return sendTooLarge(reply)
       case 'other':
@@ -154,14 +151,14 @@ export function sendClosed(reply: FastifyReply, state: string): FastifyReply {
   return sendProblem(reply, { name: 'import-closed', detail })
 }
 
-function sendOther(reply: FastifyReply, name: string): FastifyReply {
+/** @param field where the other content was named, if not by the body itself */
+export function sendOther(reply: FastifyReply, name: string, field?: string): FastifyReply {
   const detail = `${name} was uploaded before with other content, which stays; start another import for this one.`
-  return sendProblem(reply, { name: 'file-already-uploaded', detail })
+  const errors = field === undefined ? {} : { errors: [{ field, detail: 'announce other content than was accepted' }] }
+  return sendProblem(reply, { name: 'file-already-uploaded', detail, ...errors })
 }
 
-function sendAway(reply: FastifyReply, { message }: StorageAway): FastifyReply {
-  return sendProblem(reply, { name: 'busy', detail: `${message}; upload the file again.`, retryAfterMs: AWAY_MS })
+/** @param next what the client does then */
+export function sendAway(reply: FastifyReply, { message }: StorageAway, next: string): FastifyReply {
+  return sendProblem(reply, { name: 'busy', detail: `${message}; ${next}.`, retryAfterMs: AWAY_MS })
 }
-
-/** A storage that is away comes back in seconds or in minutes. */
-const AWAY_MS = 10_000

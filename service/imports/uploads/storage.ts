@@ -80,6 +80,9 @@ export class FileMissing extends Error {
   override readonly name = 'FileMissing'
 }
 
+/** A storage that is away comes back in seconds or in minutes. */
+export const AWAY_MS = 10_000
+
 /** The storage does not answer, or refuses this server. Nothing is known of the file. */
 export class StorageAway extends Error {
   override readonly name = 'StorageAway'
