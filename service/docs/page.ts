@@ -126,5 +126,5 @@ function checklist(contract: ShownContract | undefined): Html | null {
 }
 
 function code(text: string, id?: string): Html {
-  return html`<div class="code"><pre${id === undefined ? null : html` id="${id}"`}>${text}</pre><button type="button">Copy</button></div>`
+  return html`<div class="code"><pre tabindex="0"${id === undefined ? null : html` id="${id}"`}>${text}</pre><button type="button">Copy</button></div>`
 }

@@ -5,7 +5,7 @@ import { type DiagramEdge, layered } from './layered.ts'
 /** Every state with every event: a table without holes. */
 export function SagaMatrix({ described: { matrix, events } }: { readonly described: Description }) {
   return (
-    <div class="scroll">
+    <div class="scroll" tabIndex={0} role="region" aria-label="States and events">
       <table class="plain matrix">
         <thead>
           <tr>
@@ -60,7 +60,7 @@ export function SagaDiagram({ described }: { readonly described: Description }) 
   const x = (state: string) => (places.get(state)?.column ?? 0) * columnPx + columnPx / 2
   const y = (state: string) => (places.get(state)?.row ?? 0) * rowPx + rowPx / 2
   return (
-    <div class="scroll">
+    <div class="scroll" tabIndex={0} role="region" aria-label="Diagram of states">
       <svg
         class={chosen === null ? 'saga' : 'saga choosing'}
         width={width}
