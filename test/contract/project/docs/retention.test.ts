@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { glob, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { DAY, defaults } from 'onceonly'
 import { limitSettings } from '../../../../service/config-limits.ts'
 
 const root = join(import.meta.dirname, '../../../..')
@@ -12,6 +13,12 @@ for (const { variable, fallback } of Object.values(limitSettings)) {
     assert.match(page, new RegExp(`\`${variable}\` (?:\\| |\\()${fallback}(?: \\||\\))`))
   })
 }
+
+test('the page of quotas and retention has the defaults of records', () => {
+  assert.ok(page.includes(`\`retainMs\` of the operation, ${defaults.retainMs / DAY} days by default`))
+  assert.ok(page.includes(`an unknown outcome \`unknownMs\`, ${defaults.unknownMs / DAY} days`))
+  assert.ok(page.includes(`everything else ${defaults.retainMs / DAY} days`))
+})
 
 test('the page of quotas and retention has every table that is made', async () => {
   const [made, dropped] = [new Set<string>(), new Set<string>()]
