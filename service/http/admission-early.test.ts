@@ -45,5 +45,5 @@ test('whatever becomes of a request, its place and its bytes come back', async (
     [await post('one'), await post('one', '{'), await post('one', '"'.repeat(2_000_000))],
     [200, 400, 413],
   )
-  assert.deepEqual(admission.load, { underWay: 0, waiting: 0, bodyBytes: 0 })
+  assert.deepEqual(admission.load, { underWay: 0, most: 1_000, waiting: 0, bodyBytes: 0 })
 })

@@ -21,12 +21,12 @@ function crowded(): { readonly admission: Admission; claim(tookMs: number): Prom
 
 test('a store that falls behind is given less, down to what keeps it busy', async () => {
   const { admission, claim } = crowded()
-  assert.equal(admission.most, 1_000)
+  assert.equal(admission.load.most, 1_000)
   await claim(1_000)
-  assert.equal(admission.most, 700)
+  assert.equal(admission.load.most, 700)
   assert.equal(admission.enter('another'), false)
   for (let n = 0; n < 20; n++) await claim(2_000)
-  assert.equal(admission.most, 64)
+  assert.equal(admission.load.most, 64)
 })
 
 test('claims that were late together are one reason', async () => {
@@ -36,14 +36,14 @@ test('claims that were late together are one reason', async () => {
   await claim(1_000)
   done.resolve()
   await Promise.all(others)
-  assert.equal(admission.most, 700)
+  assert.equal(admission.load.most, 700)
 })
 
 test('a store that keeps up again is given more, one for each claim', async () => {
   const { admission, claim } = crowded()
   await claim(1_000)
   for (let n = 0; n < 400; n++) await claim(5)
-  assert.equal(admission.most, 1_000)
+  assert.equal(admission.load.most, 1_000)
 })
 
 test('the time of an effect says nothing about the store', async () => {
@@ -52,7 +52,7 @@ test('the time of an effect says nothing about the store', async () => {
   await admission.around('effect', { id: '', identity }, async () => {
     nowMs += 60_000
   })
-  assert.equal(admission.most, 1_000)
+  assert.equal(admission.load.most, 1_000)
 })
 
 /** One command and one operator's action; both answer when the test lets them. */

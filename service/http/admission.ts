@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { addressKey, createByteBudget, createShares, frontLimits, retryAfterMs } from 'onceonly/http/limits'
-import type { Around } from 'onceonly/telemetry'
+import type { Around, LoadShape } from 'onceonly/telemetry'
 import { bearerOf, keyIdOf } from '../workspaces/keys.ts'
 import { sendProblem } from './problem.ts'
 
@@ -13,15 +13,13 @@ import { sendProblem } from './problem.ts'
 export interface Admission {
   /** Around every claim: the duration of a claim shows whether the store keeps up. */
   readonly around: Around
-  /** How many may be under way now. */
-  readonly most: number
   /** Whether this workspace may begin one more; `enter` also takes the place. The caller of `enter` calls `leave` when the command has ended. */
   mayEnter(key: string): boolean
   enter(key: string): boolean
   leave(key: string): void
   /** Takes in a body of so many bytes; null where there is no room for it. */
   receive(key: string, bytes: number): Receipt | null
-  readonly load: { readonly underWay: number; readonly waiting: number; readonly bodyBytes: number }
+  readonly load: LoadShape & { readonly most: number }
 }
 
 /** A body on its way. More calls than one change nothing. */
@@ -71,9 +69,6 @@ export function createAdmission(now: () => number = () => performance.now()): Ad
         learn(now() - startedMs)
       }
     },
-    get most() {
-      return most
-    },
     mayEnter: (key) => commands.mayEnter(key),
     enter: (key) => commands.enter(key),
     leave: (key) => commands.leave(key),
@@ -91,7 +86,7 @@ export function createAdmission(now: () => number = () => performance.now()): Ad
     },
     get load() {
       const underWay = receiving.underWay + commands.underWay
-      return { underWay, waiting: commands.waiting, bodyBytes: bodies.heldBytes }
+      return { underWay, most, waiting: commands.waiting, bodyBytes: bodies.heldBytes }
     },
   }
 }

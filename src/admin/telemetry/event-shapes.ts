@@ -78,6 +78,8 @@ export interface StandingShape {
 /** How much a server has under way: `load` of a gateway. */
 export interface LoadShape {
   readonly underWay: number
+  /** How many may be under way now, where that changes with the speed of the store. */
+  readonly most?: number
   readonly waiting: number
   readonly bodyBytes: number
 }

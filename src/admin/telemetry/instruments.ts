@@ -99,7 +99,11 @@ export const gauges = {
     about: 'Steps of runs whose outcome is unknown, and parked runs: what `onceonly unknowns` lists beside records.',
   },
   underWay: { name: 'http_requests_under_way', about: 'Requests that have a place, in this process.' },
-  queued: { name: 'http_requests_waiting', about: 'Requests that wait for a place, in this process.' },
+  most: {
+    name: 'http_commands_limit',
+    about: 'Commands that this process takes on at once: it falls while claims are slow, and the others get 503.',
+  },
+  waiting: { name: 'http_requests_waiting', about: 'Requests that wait for a place, in this process.' },
   bodyBytes: { name: 'http_body_bytes', about: 'Bytes of request bodies that are held in memory, in this process.' },
   reuseByOne: {
     name: 'dedup_key_reuse_by_one_caller',

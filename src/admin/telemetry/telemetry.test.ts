@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createBusiest } from './bounded.ts'
-import type { StandingShape } from './event-shapes.ts'
+import type { LoadShape, StandingShape } from './event-shapes.ts'
 import { createPrometheusMeter } from './prometheus.ts'
 import { createTelemetry } from './telemetry.ts'
 
@@ -86,6 +86,19 @@ test('a store that is away is reported as such, and no gauge repeats an old valu
   assert.match(text, /^store_up 0$/m)
   assert.doesNotMatch(text, /^dedup_stale_leases/m)
   assert.doesNotMatch(text, /^claims_up /m, 'there is none')
+})
+
+test('the load is read on every scrape, and a part that a server does not have is left out', async () => {
+  const meter = createPrometheusMeter()
+  let load: LoadShape = { underWay: 1, waiting: 2, bodyBytes: 3 }
+  createTelemetry({ meter }).observeLoad(() => load)
+  const before = await meter.text()
+  for (const line of ['http_requests_under_way 1', 'http_requests_waiting 2', 'http_body_bytes 3']) {
+    assert.ok(before.split('\n').includes(line), line)
+  }
+  assert.doesNotMatch(before, /http_commands_limit/)
+  load = { ...load, most: 64 }
+  assert.match(await meter.text(), /^http_commands_limit 64$/m)
 })
 
 test('a second store of claims is counted with the first', async () => {

@@ -138,9 +138,12 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       histograms.request.record(durationMs / SECOND, { operation: named })
     },
     observeLoad(load) {
-      gauges.underWay.addCallback((result) => result.observe(load().underWay))
-      gauges.queued.addCallback((result) => result.observe(load().waiting))
-      gauges.bodyBytes.addCallback((result) => result.observe(load().bodyBytes))
+      for (const part of ['underWay', 'most', 'waiting', 'bodyBytes'] as const) {
+        gauges[part].addCallback((result) => {
+          const value = load()[part]
+          if (value !== undefined) result.observe(value)
+        })
+      }
     },
   }
 }
