@@ -36,6 +36,7 @@ import { createServer } from './server.ts'
 import { endAll, endTogether } from './stopping.ts'
 import { type Base, openBase } from './store.ts'
 import { createWatch } from './watch.ts'
+import { enforceAccess } from './workspaces/authenticate.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
 import { createQuotas } from './workspaces/quotas.ts'
 import { startRetention } from './workspaces/retention.ts'
@@ -90,36 +91,34 @@ export async function startService(config: Config): Promise<Service> {
   try {
     await makeTables(config, base, events.outbox)
     const workspaces = createWorkspaces(base)
+    const { operatorToken } = secrets
+    enforceAccess(server, workspaces, operatorToken)
     const quotas = createQuotas(config)
     const protect = protectRoutes(server.log, once)
     await makeDemoWorkspace(workspaces, secrets)
     if (config.demo) await makeDemoCases(base)
     const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
     const admin = adminOn({ once, leased, base })
-    const { operatorToken } = secrets
-    addAdmin(server, { once, base, admin, workspaces, operatorToken, testClock: config.testClock })
+    addAdmin(server, { once, base, admin, workspaces, testClock: config.testClock })
     const access = createConsoleAccess(tokensOf(config, operatorToken))
     addMetrics(server, { config, metrics, access })
-    addEscalations(server, { once, protect, base, workspaces })
+    addEscalations(server, { once, protect, base })
     const messages = addMessages(server, {
       once: leases.ledger,
       ledger: once,
       base,
-      workspaces,
       config,
       quotas,
-      operatorToken,
       watch,
     })
     systems.push(messages)
-    const outreach = await addOutreach(server, { once, base, workspaces, messages, config, quotas, watch })
+    const outreach = await addOutreach(server, { once, base, messages, config, quotas, watch })
     systems.push(outreach)
     const imports = await addImports(server, {
       once,
       protect,
       base,
       outbox: events.outbox,
-      workspaces,
       quotas,
       config,
       log,

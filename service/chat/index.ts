@@ -54,10 +54,10 @@ export function addChat(server: FastifyInstance, parts: Parts): Chat {
   })
   // Before the server waits for its connections to end: these do not end by themselves.
   server.addHook('preClose', () => sockets.stop())
-  addReads(server, { base, workspaces, regions, network, presence, known })
+  addReads(server, { base, regions, network, presence, known })
   // Elsewhere a network breaks without our help, and no client may break it for others.
   if (demoKey !== null) {
-    addSwitches(server, { base, workspaces, regions, network, presence })
+    addSwitches(server, { base, regions, network, presence })
     addDemo(server, access, { apiKey: demoKey, switches: true })
   }
   const rooms: Rooms = {

@@ -5,7 +5,7 @@ import { requestOf } from '../console/request.ts'
 import type { InputTypes } from '../http/input.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import * as document from './document.ts'
 import { eventsOf, type HistoryMessage, readHistory } from './history.ts'
 import type { Network } from './network.ts'
@@ -14,7 +14,7 @@ import type { Regions } from './regions.ts'
 import type { KnownRooms } from './rooms.ts'
 import { isRegion, type RegionName, regionNames, roomOf } from './words.ts'
 
-interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
+interface Parts extends Pick<ServerParts, 'base'> {
   readonly regions: Regions
   readonly network: Network
   readonly presence: Presence
@@ -22,8 +22,7 @@ interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
 
 /** What a page needs beside its connection: the regions, and what was said in a room. */
 export function addReads(server: FastifyInstance, parts: Parts & { readonly known: Pick<KnownRooms, 'has'> }): void {
-  const { workspaces, regions, network, presence, known } = parts
-  const onRequest = requireKey(workspaces, 'chat')
+  const { regions, network, presence, known } = parts
   const typed = server.withTypeProvider<InputTypes>()
 
   /** Reading the log of a room creates the room: one that has never been entered has nothing to read. */
@@ -37,7 +36,7 @@ export function addReads(server: FastifyInstance, parts: Parts & { readonly know
     return readHistory(regions.logOf(region), regions.order, roomOf(workspaceId, name))
   }
 
-  server.get('/api/chat/regions', { onRequest, config: { declaration: document.listRegions } }, async (request) => {
+  server.get('/api/chat/regions', { config: { declaration: document.listRegions } }, async (request) => {
     const { workspaceId, caller } = callerOf(request)
     return {
       workspace: workspaceId,
@@ -46,21 +45,17 @@ export function addReads(server: FastifyInstance, parts: Parts & { readonly know
     }
   })
 
-  typed.get(
-    '/api/chat/rooms/:room/messages',
-    { onRequest, ...routeOptions(document.readMessages) },
-    async (request) => {
-      const { region = regionNames[0] } = request.query
-      const history = await historyOf(request, request.params.room, region)
-      const shown = history.map(({ acceptedAtMs, after: _after, ...message }) => ({
-        ...message,
-        acceptedAt: new Date(acceptedAtMs).toISOString(),
-      }))
-      return { region, messages: shown }
-    },
-  )
+  typed.get('/api/chat/rooms/:room/messages', routeOptions(document.readMessages), async (request) => {
+    const { region = regionNames[0] } = request.query
+    const history = await historyOf(request, request.params.room, region)
+    const shown = history.map(({ acceptedAtMs, after: _after, ...message }) => ({
+      ...message,
+      acceptedAt: new Date(acceptedAtMs).toISOString(),
+    }))
+    return { region, messages: shown }
+  })
 
-  const shiviz = { onRequest, ...routeOptions(document.readShiViz) }
+  const shiviz = routeOptions(document.readShiViz)
   typed.get('/api/chat/rooms/:room/shiviz', shiviz, async (request, reply) => {
     const history = await historyOf(request, request.params.room, request.query.region ?? regionNames[0])
     return reply
@@ -72,11 +67,10 @@ export function addReads(server: FastifyInstance, parts: Parts & { readonly know
 }
 
 /** The switches of the demo: they break the network of the caller's own workspace, in this process, and mend it. */
-export function addSwitches(server: FastifyInstance, { base, workspaces, network, presence }: Parts): void {
-  const onRequest = requireKey(workspaces, 'chat')
+export function addSwitches(server: FastifyInstance, { base, network, presence }: Parts): void {
   const typed = server.withTypeProvider<InputTypes>()
 
-  const region = { onRequest, ...routeOptions(document.setRegionLink) }
+  const region = routeOptions(document.setRegionLink)
   typed.put('/api/chat/regions/:region/link', region, async (request, reply) => {
     const { region: name } = request.params
     if (!isRegion(name)) return reply.callNotFound()
@@ -86,7 +80,7 @@ export function addSwitches(server: FastifyInstance, { base, workspaces, network
     return viewOf({ network, presence }, workspaceId, name)
   })
 
-  const client = { onRequest, ...routeOptions(document.setClientLink) }
+  const client = routeOptions(document.setClientLink)
   typed.put('/api/chat/clients/:client/link', client, async (request) => {
     const { client: name } = request.params
     const { delayMs = 0, offlineMs = 0 } = request.body

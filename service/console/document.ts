@@ -30,6 +30,7 @@ export const signIn: Declaration = {
     'The answer sets a cookie that only this API gets back. Requests that change something also need the header ' +
     '`X-Onceonly-Console: 1`, unless they bring the token as `Authorization: Bearer …`.',
   access: 'operator',
+  hasSessions: true,
   body: {
     schema: record({ token: { type: 'string' }, name: { type: 'string', maxLength: 100 } }, ['name']),
     example: { token: 'the-operator-token', name: 'ada' },
@@ -47,6 +48,7 @@ export const signOut: Declaration = {
   system,
   summary: 'Sign out of the console',
   access: 'operator',
+  hasSessions: true,
   answers: { 204: { about: 'The cookie is gone' }, 403: { about: 'Not from here' } },
   repeat: repeated('console.sign-out', 'the session stays ended'),
 }
@@ -59,6 +61,7 @@ export const act: Declaration = {
     'The arguments of each `action` are those of the command of the same name. With `preview` it only answers what would ' +
     'be done, also to viewers. Every action is written to the audit.',
   access: 'operator',
+  hasSessions: true,
   body: {
     schema: actionSchema,
     example: { action: 'sweep' },

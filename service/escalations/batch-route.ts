@@ -6,11 +6,11 @@ import { checked } from '../http/input.ts'
 import { sendInvalid, sentenceOf } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
 import type { ServerParts } from '../parts.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import { command, type EscalateCommand, escalateBatch } from './document.ts'
 import { type Asking, alreadyText, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 
-type Parts = Pick<ServerParts, 'once' | 'base' | 'workspaces'>
+type Parts = Pick<ServerParts, 'once' | 'base'>
 
 /** What is recorded of an item that succeeded, and returned to its caller beside the status. */
 interface ItemValue {
@@ -24,7 +24,7 @@ const BODY_BYTES_MOST = 2 * 1024 * 1024
  * `POST /case-escalations:batchCreate`: every item is a command of its own, in a transaction of its own. They run one
  * after the other, so that the numbers of the escalations follow the order of the request.
  */
-export function addBatchCreate(server: FastifyInstance, { once, base, workspaces }: Parts): void {
+export function addBatchCreate(server: FastifyInstance, { once, base }: Parts): void {
   const bulk = createBulk<EscalateCommand, ItemValue, SqlTx>(once, {
     name: escalateBatch.id,
     onError: reportTo(server.log),
@@ -41,7 +41,6 @@ export function addBatchCreate(server: FastifyInstance, { once, base, workspaces
     '/case-escalations::batchCreate',
     {
       bodyLimit: BODY_BYTES_MOST,
-      onRequest: requireKey(workspaces, 'escalations'),
       preHandler: refuseHeaderKey,
       config: { declaration: { ...escalateBatch, repeat: { kind: 'batch', definition: bulk.definition } } },
     },

@@ -4,14 +4,14 @@ import { sendProblem } from '../http/problem.ts'
 import { readStoreTime } from '../http/store-time.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import { addBatchCreate } from './batch-route.ts'
 import { caseById } from './cases.ts'
 import { type EscalateCommand, escalateCase, readEscalation } from './document.ts'
 import { alreadyText, type Escalated, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf, numberOf } from './escalation.ts'
 
-type Parts = Pick<ServerParts, 'once' | 'protect' | 'base' | 'workspaces'>
+type Parts = Pick<ServerParts, 'once' | 'protect' | 'base'>
 
 /** The escalations system: one command, many commands in one request, and what became of them. */
 export function addEscalations(server: FastifyInstance, parts: Parts): void {
@@ -21,8 +21,7 @@ export function addEscalations(server: FastifyInstance, parts: Parts): void {
 }
 
 /** `POST /case-escalations`: the escalation and the record of its key commit in one transaction, or not at all. */
-function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts): void {
-  const onRequest = requireKey(workspaces, 'escalations')
+function addCreate(server: FastifyInstance, { protect, base }: Parts): void {
   const definition = {
     name: escalateCase.id,
     effect: 'transaction',
@@ -43,7 +42,7 @@ function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts
     return found === null ? sendCaseNotFound(reply, caseId) : undefined
   }
 
-  const options = { onRequest, preHandler: [findCase, readStoreTime(base)], ...routeOptions(declaration) }
+  const options = { preHandler: [findCase, readStoreTime(base)], ...routeOptions(declaration) }
   server.withTypeProvider<InputTypes>().post(
     '/case-escalations',
     options,
@@ -57,8 +56,8 @@ function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts
   )
 }
 
-function addRead(server: FastifyInstance, { base, workspaces }: Parts): void {
-  const options = { onRequest: requireKey(workspaces, 'escalations'), ...routeOptions(readEscalation) }
+function addRead(server: FastifyInstance, { base }: Parts): void {
+  const options = routeOptions(readEscalation)
   server.withTypeProvider<InputTypes>().get('/case-escalations/:id', options, async (request, reply) => {
     const [row] = await base.sql.query<EscalationRow>(
       `select ${columns} from case_escalations where tenant = ? and number = ?`,

@@ -22,10 +22,7 @@ import { addUpload } from './uploads/routes.ts'
 import { SAY_EVERY_MS, sharedStorage } from './uploads/shared.ts'
 
 interface Parts
-  extends Pick<
-    ServerParts,
-    'once' | 'protect' | 'base' | 'outbox' | 'workspaces' | 'quotas' | 'config' | 'log' | 'watch'
-  > {
+  extends Pick<ServerParts, 'once' | 'protect' | 'base' | 'outbox' | 'quotas' | 'config' | 'log' | 'watch'> {
   readonly hookSecret: string
 }
 
@@ -42,7 +39,7 @@ export interface Imports {
 
 /** The imports system: uploads, the storage's notifications, the saga of every search, and those who read its files. */
 export async function addImports(server: FastifyInstance, parts: Parts): Promise<Imports> {
-  const { once, protect, base, outbox, workspaces, quotas, config, log, watch, hookSecret } = parts
+  const { once, protect, base, outbox, quotas, config, log, watch, hookSecret } = parts
   const { requestTimeoutMs: pauseMs } = config
   const on = watch.inbox
   const storage = await openUploads(config)
@@ -63,16 +60,14 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   saying.unref()
   const historyOf = async (searchId: string) => (await saga.history(searchId)).map(historyView)
 
-  addStart(server, { protect, base, outbox, storage, quotas, workspaces })
+  addStart(server, { protect, base, outbox, storage, quotas })
   // Scopes of their own: each reads bodies in its own way.
-  server.register(async (scope) =>
-    addUpload(scope, { base, storage, announcer, promised, quotas, workspaces, pauseMs }),
-  )
-  addDirect(server, { base, storage, promised, workspaces })
+  server.register(async (scope) => addUpload(scope, { base, storage, announcer, promised, quotas, pauseMs }))
+  addDirect(server, { base, storage, promised })
   server.register(async (scope) => addHook(scope, { base, storage, receiver, hookSecret, log }))
-  addProjects(server, { base, workspaces, quotas })
-  addRead(server, { base, workspaces, historyOf })
-  addReferences(server, { base, workspaces })
+  addProjects(server, { base, quotas })
+  addRead(server, { base, historyOf })
+  addReferences(server, { base })
 
   return {
     consumers: [saga, parser, receiver],

@@ -4,7 +4,7 @@ import type { InputTypes } from '../http/input.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
 import { putProject } from './document.ts'
 
@@ -12,16 +12,12 @@ import { putProject } from './document.ts'
 const DOCUMENT_BYTES_MOST = 4 * 1024 * 1024
 
 /** `PUT /api/projects/{projectId}`: the questions that a project asks of its references. The last one counts. */
-export function addProjects(
-  server: FastifyInstance,
-  { base, workspaces, quotas }: Pick<ServerParts, 'base' | 'workspaces' | 'quotas'>,
-): void {
-  const onRequest = requireKey(workspaces, 'imports')
+export function addProjects(server: FastifyInstance, { base, quotas }: Pick<ServerParts, 'base' | 'quotas'>): void {
   server
     .withTypeProvider<InputTypes>()
     .put(
       '/api/projects/:projectId',
-      { onRequest, bodyLimit: DOCUMENT_BYTES_MOST, ...routeOptions(putProject) },
+      { bodyLimit: DOCUMENT_BYTES_MOST, ...routeOptions(putProject) },
       async (request) => {
         const { projectId } = request.params
         const { body } = request

@@ -4,7 +4,6 @@ import type { InputTypes } from '../http/input.ts'
 import { cursorOf } from '../http/page.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
-import { requireKey } from '../workspaces/authenticate.ts'
 import { type Place, placeOf, REFERENCES_USUAL, type ReferenceView, readReferences } from './document.ts'
 import { filesOf, type JobFile } from './jobs.ts'
 import type { Reference } from './parse/entry.ts'
@@ -15,11 +14,8 @@ const PAGE_CHARS_MOST = 2 * 1024 * 1024
 const ROWS_AT_ONCE = 20
 
 /** `GET /api/imports/{searchId}/references`: what was imported, in the order of the files and inside of them. */
-export function addReferences(
-  server: FastifyInstance,
-  { base, workspaces }: Pick<ServerParts, 'base' | 'workspaces'>,
-): void {
-  const options = { onRequest: requireKey(workspaces, 'imports'), ...routeOptions(readReferences) }
+export function addReferences(server: FastifyInstance, { base }: Pick<ServerParts, 'base'>): void {
+  const options = routeOptions(readReferences)
   server.withTypeProvider<InputTypes>().get('/api/imports/:searchId/references', options, async (request, reply) => {
     const { searchId } = request.params
     const search = await ownSearch(base, request, searchId)

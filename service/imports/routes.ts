@@ -5,7 +5,7 @@ import { readStoreTime } from '../http/store-time.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
 import type { Base } from '../store.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import { QuotaExceeded } from '../workspaces/quotas.ts'
 import { readImport, startImport, startNotes } from './document.ts'
 import type { HistoryView } from './history.ts'
@@ -14,17 +14,16 @@ import { newSearch, startSearch, startUnkeyed } from './start.ts'
 import type { Storage } from './uploads/storage.ts'
 import { viewOf } from './view.ts'
 
-interface Parts extends Pick<ServerParts, 'protect' | 'base' | 'outbox' | 'quotas' | 'workspaces'> {
+interface Parts extends Pick<ServerParts, 'protect' | 'base' | 'outbox' | 'quotas'> {
   readonly storage: Pick<Storage, 'keyOf'>
 }
 
 /** `POST /api/imports`: the search, its set of files and the news of it commit together. A key is welcome, not needed. */
 export function addStart(server: FastifyInstance, parts: Parts): void {
-  const { protect, base, outbox, storage, quotas, workspaces } = parts
+  const { protect, base, outbox, storage, quotas } = parts
   const definition = { name: 'imports.start', effect: 'transaction', key: 'optional', about: startNotes } as const
   const declaration = { ...startImport, repeat: { kind: 'command' as const, definition } }
-  const onRequest = requireKey(workspaces, 'imports')
-  const options = { onRequest, preHandler: readStoreTime(base), ...routeOptions(declaration) }
+  const options = { preHandler: readStoreTime(base), ...routeOptions(declaration) }
   server.withTypeProvider<InputTypes>().post(
     '/api/imports',
     options,
@@ -63,12 +62,12 @@ function startedAnswer(search: Search, { keyOf }: Pick<Storage, 'keyOf'>) {
   return { searchId, state: 'Uploading', uploads }
 }
 
-interface ReadParts extends Pick<Parts, 'base' | 'workspaces'> {
+interface ReadParts extends Pick<Parts, 'base'> {
   readonly historyOf: (searchId: string) => Promise<readonly HistoryView[]>
 }
 
-export function addRead(server: FastifyInstance, { base, workspaces, historyOf }: ReadParts): void {
-  const options = { onRequest: requireKey(workspaces, 'imports'), ...routeOptions(readImport) }
+export function addRead(server: FastifyInstance, { base, historyOf }: ReadParts): void {
+  const options = routeOptions(readImport)
   server.withTypeProvider<InputTypes>().get('/api/imports/:searchId', options, async (request, reply) => {
     const { searchId } = request.params
     const search = await ownSearch(base, request, searchId)

@@ -7,7 +7,7 @@ import { sendInvalid, sentenceOf } from '../http/problem.ts'
 import { type Log, reportTo } from '../logs.ts'
 import type { ServerParts } from '../parts.ts'
 import type { Base } from '../store.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import { duplicateText } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
 import { commandOf, sendRequest } from './command.ts'
@@ -15,7 +15,7 @@ import { batchSend } from './document.ts'
 import { messageUnder } from './reads.ts'
 import { type Sender, secondsOf } from './send.ts'
 
-interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
+interface Parts extends Pick<ServerParts, 'base'> {
   readonly once: Ledger<unknown>
   readonly sender: Sender
 }
@@ -31,7 +31,7 @@ const KEY_MS = 24 * HOUR
 const LANES = 10
 
 /** `POST /api/messages:batchSend`: every item is a send of its own, with its own key and its own lock. */
-export function addBatchSend(server: FastifyInstance, { once, base, workspaces, sender }: Parts): void {
+export function addBatchSend(server: FastifyInstance, { once, base, sender }: Parts): void {
   const bulk = createBulk<Fields, ItemValue>(once, {
     name: 'messages.batchSend',
     effect: 'external',
@@ -56,7 +56,6 @@ export function addBatchSend(server: FastifyInstance, { once, base, workspaces, 
     '/api/messages::batchSend',
     {
       bodyLimit: REQUEST_BYTES_MOST,
-      onRequest: requireKey(workspaces, 'messages'),
       preHandler: refuseHeaderKey,
       config: { declaration: { ...batchSend, repeat: { kind: 'batch', definition: bulk.definition } } },
     },

@@ -13,7 +13,7 @@ import { addReads, addSend } from './routes.ts'
 import { createSender, type Sender, WINDOW_MS } from './send.ts'
 import { startWorker } from './worker.ts'
 
-interface Parts extends Pick<ServerParts, 'base' | 'workspaces' | 'config' | 'quotas' | 'operatorToken' | 'watch'> {
+interface Parts extends Pick<ServerParts, 'base' | 'config' | 'quotas' | 'watch'> {
   /** Of what runs under a lease: it may have a store of its own. */
   readonly once: Ledger<unknown>
   /** Of the store that has the messages: their deliveries are recorded beside them. */
@@ -30,17 +30,17 @@ export interface Messages {
 
 /** The messages system: its routes, and the worker that finishes what a crash interrupted. */
 export function addMessages(server: FastifyInstance, parts: Parts): Messages {
-  const { once, ledger, base, workspaces, config, quotas, operatorToken, watch } = parts
+  const { once, ledger, base, config, quotas, watch } = parts
   const channels = createChannels(config)
   const { log } = server
   const { sendTimeoutMs } = config
   const delivery = createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs: WINDOW_MS, log })
   const sender = createSender({ once, base, channels, delivery, config, quotas, log, watch })
-  addSend(server, { protect: protectRoutes(log, once), base, workspaces, sender })
-  addBatchSend(server, { once, base, workspaces, sender })
-  addReads(server, { base, workspaces })
-  addResolve(server, { base, delivery, operatorToken })
-  addLocks(server, { once, base, guard: sender.guard, operatorToken })
+  addSend(server, { protect: protectRoutes(log, once), base, sender })
+  addBatchSend(server, { once, base, sender })
+  addReads(server, { base })
+  addResolve(server, { base, delivery })
+  addLocks(server, { once, base, guard: sender.guard })
   const worker = startWorker({ base, delivery, windowMs: WINDOW_MS, log })
   return {
     sender,

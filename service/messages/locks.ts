@@ -5,13 +5,12 @@ import type { Static } from 'typebox'
 import type { InputTypes } from '../http/input.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
-import { requireOperator } from '../workspaces/authenticate.ts'
 import { forgetOriginal } from './accept.ts'
 import { type lock, readLock, releaseLock } from './document.ts'
 import type { GuardedMessage } from './events.ts'
 import { isoOf } from './message.ts'
 
-interface Parts extends Pick<ServerParts, 'base' | 'operatorToken'> {
+interface Parts extends Pick<ServerParts, 'base'> {
   readonly once: Ledger<unknown>
   readonly guard: Guard<GuardedMessage>
 }
@@ -23,24 +22,20 @@ const ANY_CALLER = '*'
 const OPERATION = 'guard.messages'
 
 /** `GET|DELETE /api/admin/guard/locks/{hash}`: what a lock stands for, and its release before its window ends. */
-export function addLocks(server: FastifyInstance, { once, base, guard, operatorToken }: Parts): void {
-  server.register(async (admin) => {
-    admin.addHook('onRequest', requireOperator(operatorToken))
+export function addLocks(server: FastifyInstance, { once, base, guard }: Parts): void {
+  const typed = server.withTypeProvider<InputTypes>()
+  typed.get('/api/admin/guard/locks/:hash', routeOptions(readLock), async (request, reply) => {
+    const view = await find(request.params.hash)
+    return view === null ? reply.callNotFound() : lockOf(view, await base.now())
+  })
 
-    const typed = admin.withTypeProvider<InputTypes>()
-    typed.get('/api/admin/guard/locks/:hash', routeOptions(readLock), async (request, reply) => {
-      const view = await find(request.params.hash)
-      return view === null ? reply.callNotFound() : lockOf(view, await base.now())
-    })
-
-    typed.delete('/api/admin/guard/locks/:hash', routeOptions(releaseLock), async (request, reply) => {
-      const { hash } = request.params
-      const view = await find(hash)
-      const freed = view !== null && (await guard.release({ tenant: view.record.identity.tenant, hash }, 'operator'))
-      // What went out without its lock is held by the database, whether or not there is a lock by now.
-      const forgotten = await forgetOriginal(base, hash)
-      return freed || forgotten ? reply.code(204).send() : reply.callNotFound()
-    })
+  typed.delete('/api/admin/guard/locks/:hash', routeOptions(releaseLock), async (request, reply) => {
+    const { hash } = request.params
+    const view = await find(hash)
+    const freed = view !== null && (await guard.release({ tenant: view.record.identity.tenant, hash }, 'operator'))
+    // What went out without its lock is held by the database, whether or not there is a lock by now.
+    const forgotten = await forgetOriginal(base, hash)
+    return freed || forgotten ? reply.code(204).send() : reply.callNotFound()
   })
 
   /** The hash names no workspace. Its messages do; a lock whose message does not exist yet is looked for in the ledger. */

@@ -8,7 +8,7 @@ import { problemOf } from '../http/refusal.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
 import type { Base } from '../store.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import { duplicateAnswer, pendingAnswer, type SendAnswer, sendAnswer } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
 import { commandOf } from './command.ts'
@@ -18,7 +18,7 @@ import { conversationOf, leadOf, type MessageRow, messageOf } from './message.ts
 import { conversationById, listLeads, listMessages, messageById, messageUnder } from './reads.ts'
 import { type Sender, type Sent, secondsOf } from './send.ts'
 
-interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
+interface Parts extends Pick<ServerParts, 'base'> {
   readonly protect: ReturnType<typeof protectRoutes<unknown>>
   readonly sender: Sender
 }
@@ -28,7 +28,7 @@ const KEY_MS = 24 * HOUR
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** `POST /api/messages`: first the caller's key, if there is one, then the guard on the content. */
-export function addSend(server: FastifyInstance, { protect, base, workspaces, sender }: Parts): void {
+export function addSend(server: FastifyInstance, { protect, base, sender }: Parts): void {
   const definition: RouteDefinition<FastifyRequest> & { readonly effect: 'external'; readonly key: 'optional' } = {
     name: 'messages.send',
     effect: 'external',
@@ -58,7 +58,6 @@ export function addSend(server: FastifyInstance, { protect, base, workspaces, se
   const options = {
     ...routeOptions(declaration),
     bodyLimit: REQUEST_BYTES_MOST,
-    onRequest: requireKey(workspaces, 'messages'),
   }
   server.withTypeProvider<InputTypes>().post(
     '/api/messages',
@@ -113,26 +112,25 @@ async function rebuilt(base: Base, workspaceId: string, { type, id }: Pointer): 
 }
 
 /** Messages, leads and conversations, each to its own workspace only. */
-export function addReads(server: FastifyInstance, { base, workspaces }: Pick<Parts, 'base' | 'workspaces'>): void {
-  const onRequest = requireKey(workspaces, 'messages')
+export function addReads(server: FastifyInstance, { base }: Pick<Parts, 'base'>): void {
   const typed = server.withTypeProvider<InputTypes>()
 
-  typed.get('/api/messages', { onRequest, ...routeOptions(readMessages) }, async (request) => {
+  typed.get('/api/messages', routeOptions(readMessages), async (request) => {
     const { rows, cursor } = await listMessages(base, callerOf(request).workspaceId, request.query)
     return { messages: rows.map(messageOf), cursor }
   })
 
-  typed.get('/api/messages/:id', { onRequest, ...routeOptions(readMessage) }, async (request, reply) => {
+  typed.get('/api/messages/:id', routeOptions(readMessage), async (request, reply) => {
     const row = await messageById(base, callerOf(request).workspaceId, request.params.id)
     return row === null ? reply.callNotFound() : messageOf(row)
   })
 
-  typed.get('/api/leads', { onRequest, ...routeOptions(readLeads) }, async (request) => {
+  typed.get('/api/leads', routeOptions(readLeads), async (request) => {
     const { rows, cursor } = await listLeads(base, callerOf(request).workspaceId, request.query)
     return { leads: rows.map(leadOf), cursor }
   })
 
-  typed.get('/api/conversations/:id', { onRequest, ...routeOptions(readConversation) }, async (request, reply) => {
+  typed.get('/api/conversations/:id', routeOptions(readConversation), async (request, reply) => {
     const row = await conversationById(base, callerOf(request).workspaceId, request.params.id)
     return row === null ? reply.callNotFound() : conversationOf(row)
   })

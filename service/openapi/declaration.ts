@@ -20,7 +20,10 @@ export interface Declaration {
   readonly system: System
   readonly summary: string
   readonly description?: string
+  /** The server checks API keys and the operator token; a route with the hook secret checks that itself. */
   readonly access: 'anyone' | 'api key' | 'operator' | 'hook secret'
+  /** Operators may also come with a session of the console, which checks them itself. */
+  readonly hasSessions?: true
   /** What each variable of the path means; a schema, where only some texts are allowed. */
   readonly path?: Readonly<Record<string, string | TSchema>>
   readonly query?: Readonly<Record<string, TSchema>>

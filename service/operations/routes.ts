@@ -5,8 +5,8 @@ import type { InputTypes } from '../http/input.ts'
 import { reportTo } from '../logs.ts'
 import type { CollectedRoute } from '../openapi/collect.ts'
 import { routeOptions } from '../openapi/route.ts'
-import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
-import { type Right, rightNames, type Workspaces } from '../workspaces/workspaces.ts'
+import { callerOf, rightOf, whoAsks } from '../workspaces/authenticate.ts'
+import type { Right, Workspaces } from '../workspaces/workspaces.ts'
 import { readOperation } from './document.ts'
 
 interface Parts {
@@ -32,7 +32,7 @@ export function addOperations(server: FastifyInstance, { ledgers, workspaces, ro
   })
   const last = places.at(-1)
 
-  const options = { onRequest: requireKey(workspaces, null), ...routeOptions(readOperation) }
+  const options = routeOptions(readOperation)
   server.withTypeProvider<InputTypes>().get('/operations/:id', options, async (request, reply) => {
     const { id } = request.params
     for (const { ledger, status } of places.slice(0, -1)) {
@@ -42,13 +42,12 @@ export function addOperations(server: FastifyInstance, { ledgers, workspaces, ro
   })
 }
 
-/** The right that its route asks for: each system is a right of its own. Null for what no API key can ask for. */
+/** The right that its route asks for. Null for what no API key can ask for. */
 function rightFor(routes: readonly CollectedRoute[], operation: string): Right | null {
   for (const { declaration } of routes) {
     if (declaration === null || declaration === 'page' || declaration.access !== 'api key') continue
-    const { repeat, system } = declaration
-    if (repeat?.kind !== 'command' || repeat.definition.name !== operation) continue
-    return rightNames.find((right) => right === system.name) ?? null
+    const { repeat } = declaration
+    if (repeat?.kind === 'command' && repeat.definition.name === operation) return rightOf(declaration)
   }
   return null
 }

@@ -7,7 +7,7 @@ import { createRuns, type Runs } from './runs.ts'
 import { addSequences, addStarts } from './sequence-routes.ts'
 import { versionSweep } from './sequences.ts'
 
-interface Parts extends Pick<ServerParts, 'once' | 'base' | 'workspaces' | 'config' | 'quotas' | 'watch'> {
+interface Parts extends Pick<ServerParts, 'once' | 'base' | 'config' | 'quotas' | 'watch'> {
   readonly messages: Messages
 }
 
@@ -19,14 +19,14 @@ export interface Outreach {
 
 /** The outreach system: sequences as data, and durable runs of them that send through the messages system. */
 export async function addOutreach(server: FastifyInstance, parts: Parts): Promise<Outreach> {
-  const { once, base, workspaces, messages, config, quotas, watch } = parts
+  const { once, base, messages, config, quotas, watch } = parts
   const { sender, delivery, channels } = messages
   const { sendTimeoutMs, webhookHosts } = config
   const runs = await createRuns({ base, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
-  server.register(async (scope) => addSequences(scope, { once, base, workspaces, quotas, webhookHosts }))
-  server.register(async (scope) => addRunActions(scope, { workspaces, runs }))
-  addStarts(server, { base, workspaces, runs })
-  addRunReads(server, { workspaces, runs })
+  server.register(async (scope) => addSequences(scope, { once, base, quotas, webhookHosts }))
+  server.register(async (scope) => addRunActions(scope, { runs }))
+  addStarts(server, { base, runs })
+  addRunReads(server, { runs })
   return { runs, sweeps: [versionSweep(base), runs.sweep], stop: () => runs.stop() }
 }

@@ -5,23 +5,20 @@ import type { InputTypes } from '../http/input.ts'
 import { cursorOf } from '../http/page.ts'
 import { sendProblem } from '../http/problem.ts'
 import { routeOptions } from '../openapi/route.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import { cancelRun, placeOf, readRun, readRuns, replayRun, resolveStep } from './document.ts'
 import type { Runs } from './runs.ts'
 import { replayOf, runOf, summaryOf } from './view.ts'
 import { LIMIT_USUAL } from './words.ts'
 
 interface Parts {
-  readonly workspaces: Workspaces
   readonly runs: Runs
 }
 
-export function addRunReads(server: FastifyInstance, { workspaces, runs }: Parts): void {
-  const onRequest = requireKey(workspaces, 'outreach')
+export function addRunReads(server: FastifyInstance, { runs }: Parts): void {
   const typed = server.withTypeProvider<InputTypes>()
 
-  typed.get('/api/runs', { onRequest, ...routeOptions(readRuns) }, async (request) => {
+  typed.get('/api/runs', routeOptions(readRuns), async (request) => {
     const { state = null, limit = LIMIT_USUAL, cursor: given } = request.query
     const query = { state, limit, cursor: given === undefined ? null : placeOf(given) }
     const page = await runs.list(callerOf(request).workspaceId, query)
@@ -29,26 +26,25 @@ export function addRunReads(server: FastifyInstance, { workspaces, runs }: Parts
     return { runs: page.runs.map(({ run, runId }) => summaryOf(run, runId)), cursor }
   })
 
-  typed.get('/api/runs/:id', { onRequest, ...routeOptions(readRun) }, async (request, reply) => {
+  typed.get('/api/runs/:id', routeOptions(readRun), async (request, reply) => {
     const { id } = request.params
     return answered(reply, async () => runOf(await runs.get(callerOf(request).workspaceId, id), id))
   })
 }
 
 /** What people do with a run. All of it may be repeated. */
-export function addRunActions(server: FastifyInstance, { workspaces, runs }: Parts): void {
+export function addRunActions(server: FastifyInstance, { runs }: Parts): void {
   allowEmptyBodies(server)
-  const onRequest = requireKey(workspaces, 'outreach')
   const typed = server.withTypeProvider<InputTypes>()
 
-  typed.post('/api/runs/:id/replay', { onRequest, ...routeOptions(replayRun) }, async (request, reply) => {
+  typed.post('/api/runs/:id/replay', routeOptions(replayRun), async (request, reply) => {
     const { id } = request.params
     const { workspaceId } = callerOf(request)
     const dryRun = request.body?.dryRun ?? true
     return answered(reply, async () => replayOf(await runs.replay(workspaceId, id, dryRun), id))
   })
 
-  typed.post('/api/runs/:id/cancel', { onRequest, ...routeOptions(cancelRun) }, async (request, reply) => {
+  typed.post('/api/runs/:id/cancel', routeOptions(cancelRun), async (request, reply) => {
     const { id } = request.params
     return answered(reply, async () => {
       const state = await runs.cancel(callerOf(request).workspaceId, id)
@@ -56,7 +52,7 @@ export function addRunActions(server: FastifyInstance, { workspaces, runs }: Par
     })
   })
 
-  const resolve = { onRequest, ...routeOptions(resolveStep) }
+  const resolve = routeOptions(resolveStep)
   typed.post('/api/runs/:id/steps/:key/resolve', resolve, async (request, reply) => {
     const { id, key } = request.params
     const { workspaceId } = callerOf(request)

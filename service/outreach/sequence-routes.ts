@@ -7,7 +7,7 @@ import { readStoreTime } from '../http/store-time.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf } from '../workspaces/authenticate.ts'
 import { QuotaExceeded } from '../workspaces/quotas.ts'
 import { readSequence, type SequenceCommand, startRun, storeSequence } from './document.ts'
 import { complaintsAboutSteps } from './rules.ts'
@@ -15,17 +15,14 @@ import type { Runs } from './runs.ts'
 import { newestSequence, saveSequence } from './sequences.ts'
 import type { GivenStep, Step } from './step.ts'
 
-interface Parts extends Pick<ServerParts, 'once' | 'base' | 'workspaces' | 'quotas'> {
+interface Parts extends Pick<ServerParts, 'once' | 'base' | 'quotas'> {
   readonly runs: Runs
   /** Hosts inside the network that an operator has named. */
   readonly webhookHosts: readonly string[]
 }
 
 /** `POST /api/sequences`: the next version of a name. Under a key a retry gets the same version. */
-export function addSequences(
-  server: FastifyInstance,
-  { once, base, workspaces, quotas, webhookHosts }: Omit<Parts, 'runs'>,
-): void {
+export function addSequences(server: FastifyInstance, { once, base, quotas, webhookHosts }: Omit<Parts, 'runs'>): void {
   const definition = {
     name: storeSequence.id,
     effect: 'transaction',
@@ -44,8 +41,7 @@ export function addSequences(
   }
 
   const declaration = { ...storeSequence, repeat: { kind: 'command' as const, definition } }
-  const onRequest = requireKey(workspaces, 'outreach')
-  const options = { onRequest, preHandler: [checkSteps, readStoreTime(base)], ...routeOptions(declaration) }
+  const options = { preHandler: [checkSteps, readStoreTime(base)], ...routeOptions(declaration) }
   const protect = protectRoutes(server.log, once)
   server.withTypeProvider<InputTypes>().post(
     '/api/sequences',
@@ -75,17 +71,16 @@ function withTemplate(step: GivenStep): Step {
 /** One sequence, and its runs: one for each version and lead, unless the caller names them. */
 export function addStarts(
   server: FastifyInstance,
-  { base, workspaces, runs }: Omit<Parts, 'once' | 'quotas' | 'webhookHosts'>,
+  { base, runs }: Omit<Parts, 'once' | 'quotas' | 'webhookHosts'>,
 ): void {
-  const onRequest = requireKey(workspaces, 'outreach')
   const typed = server.withTypeProvider<InputTypes>()
 
-  typed.get('/api/sequences/:id', { onRequest, ...routeOptions(readSequence) }, async (request, reply) => {
+  typed.get('/api/sequences/:id', routeOptions(readSequence), async (request, reply) => {
     const sequence = await newestSequence(base, callerOf(request).workspaceId, request.params.id)
     return sequence === null ? reply.callNotFound() : sequence
   })
 
-  typed.post('/api/sequences/:id/runs', { onRequest, ...routeOptions(startRun) }, async (request, reply) => {
+  typed.post('/api/sequences/:id/runs', routeOptions(startRun), async (request, reply) => {
     const { workspaceId } = callerOf(request)
     const sequence = await newestSequence(base, workspaceId, request.params.id)
     if (sequence === null) return reply.callNotFound()

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sendProblem } from '../http/problem.ts'
+import type { Declaration } from '../openapi/declaration.ts'
 import { bearerOf, hashOf, sameSecret } from './keys.ts'
-import type { Caller, Right, Workspaces } from './workspaces.ts'
+import { type Caller, type Right, rightNames, type Workspaces } from './workspaces.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -10,15 +11,15 @@ declare module 'fastify' {
   }
 }
 
-export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
+type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 export function decorate(server: FastifyInstance): void {
   server.decorateRequest('caller', null)
 }
 
-/** The caller of a route behind `requireKey`. */
+/** The caller of a route that declares access by an API key. */
 export function callerOf(request: FastifyRequest): Caller {
-  if (request.caller === null) throw new Error('The route does not require an API key')
+  if (request.caller === null) throw new Error('The route does not declare access by an API key')
   return request.caller
 }
 
@@ -28,8 +29,24 @@ export function whoAsks(request: FastifyRequest): { readonly tenant: string; rea
   return { tenant: workspaceId, caller }
 }
 
-/** Before anything is claimed: who is it, and may they use this system? Null where no single right decides. */
-export function requireKey(workspaces: Workspaces, right: Right | null): Hook {
+/** Each system is a right of its own. Null where no single right decides. */
+export function rightOf({ system }: Declaration): Right | null {
+  return rightNames.find((right) => right === system.name) ?? null
+}
+
+/** Checks the declared access of every route that is added after this, before anything of a request is read or claimed. */
+export function enforceAccess(server: FastifyInstance, workspaces: Workspaces, operatorToken: string): void {
+  const asOperator = requireOperator(operatorToken)
+  server.addHook('onRoute', (route) => {
+    const { declaration } = route.config ?? {}
+    if (declaration === undefined || declaration === 'page' || declaration.hasSessions === true) return
+    const check = (hook: Hook) => (route.onRequest = [hook, ...[route.onRequest ?? []].flat()])
+    if (declaration.access === 'api key') check(requireKey(workspaces, rightOf(declaration)))
+    if (declaration.access === 'operator') check(asOperator)
+  })
+}
+
+function requireKey(workspaces: Workspaces, right: Right | null): Hook {
   return async (request, reply) => {
     const key = bearerOf(request.headers.authorization)
     const caller = key === null ? null : await workspaces.authenticate(key)
@@ -43,7 +60,7 @@ export function requireKey(workspaces: Workspaces, right: Right | null): Hook {
   }
 }
 
-export function requireOperator(operatorToken: string): Hook {
+function requireOperator(operatorToken: string): Hook {
   const hash = hashOf(operatorToken)
   return async (request, reply) => {
     const token = bearerOf(request.headers.authorization)

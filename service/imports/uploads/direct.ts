@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify'
 import type { InputTypes } from '../../http/input.ts'
 import { routeOptions } from '../../openapi/route.ts'
 import type { ServerParts } from '../../parts.ts'
-import { requireKey } from '../../workspaces/authenticate.ts'
 import { readUpload } from '../document.ts'
 import { filePath, ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
 import { uploadsOf } from '../searches.ts'
@@ -10,16 +9,15 @@ import type { PromisedBytes } from './promised.ts'
 import { closedState, sendClosed } from './routes.ts'
 import type { DirectUpload, Storage } from './storage.ts'
 
-interface Parts extends Pick<ServerParts, 'base' | 'workspaces'> {
+interface Parts extends Pick<ServerParts, 'base'> {
   readonly storage: Pick<Storage, 'direct'>
   readonly promised: PromisedBytes
 }
 
 /** `GET /api/imports/{searchId}/files/{name}/upload`: where a client uploads a file to, whichever storage there is. */
-export function addDirect(server: FastifyInstance, { base, storage, promised, workspaces }: Parts): void {
-  const onRequest = requireKey(workspaces, 'imports')
+export function addDirect(server: FastifyInstance, { base, storage, promised }: Parts): void {
   // An import that does not exist is reported before a wrong length.
-  const options = { onRequest, attachValidation: true, ...routeOptions(readUpload) }
+  const options = { attachValidation: true, ...routeOptions(readUpload) }
   const typed = server.withTypeProvider<InputTypes>()
   typed.get('/api/imports/:searchId/files/:name/upload', options, async (request, reply) => {
     const { searchId, name } = request.params

@@ -4,7 +4,6 @@ import { allowLongBody } from '../../http/connection.ts'
 import { sendProblem } from '../../http/problem.ts'
 import type { ServerParts } from '../../parts.ts'
 import type { Base } from '../../store.ts'
-import { requireKey } from '../../workspaces/authenticate.ts'
 import { QuotaExceeded } from '../../workspaces/quotas.ts'
 import { uploadFile } from '../document.ts'
 import { jobOf } from '../jobs.ts'
@@ -14,7 +13,7 @@ import type { Announcer } from './announce.ts'
 import { type PromisedBytes, withinPromise } from './promised.ts'
 import { AWAY_MS, type Storage, StorageAway, type Stored, UPLOAD_BYTES_MOST } from './storage.ts'
 
-interface Parts extends Pick<ServerParts, 'base' | 'quotas' | 'workspaces'> {
+interface Parts extends Pick<ServerParts, 'base' | 'quotas'> {
   readonly storage: Storage
   readonly announcer: Announcer
   readonly promised: PromisedBytes
@@ -29,12 +28,12 @@ interface Named {
 
 /** `PUT /api/imports/{searchId}/files/{name}`: safe to repeat, because a file is stored once and announced at least once. */
 export function addUpload(server: FastifyInstance, parts: Parts): void {
-  const { base, storage, announcer, promised, quotas, workspaces, pauseMs } = parts
+  const { base, storage, announcer, promised, quotas, pauseMs } = parts
   // Whatever a client calls its file, it is a stream of bytes.
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
 
-  const options = { onRequest: requireKey(workspaces, 'imports'), config: { declaration: uploadFile } }
+  const options = { config: { declaration: uploadFile } }
   server.put<Named>('/api/imports/:searchId/files/:name', options, async (request, reply) => {
     const { searchId, name } = request.params
     const search = await ownSearch(base, request, searchId)
