@@ -11,10 +11,7 @@ const tables = (big: string) => [
     primary key (workspace_id, client)
   )`,
   'create index chat_clients_seen on chat_clients (seen_at)',
-]
-
-/** The rooms of each workspace: streams know them under other names, which do not reveal their workspace. */
-const rooms = (big: string) => [
+  // The rooms of each workspace: streams know them under other names, which do not reveal their workspace.
   `create table chat_rooms (
     workspace_id text not null,
     room text not null,
@@ -34,10 +31,9 @@ const counts = (['chat_rooms', 'chat_clients'] as const).map((table) =>
 
 /** Beside the rooms, which streams keep for themselves. */
 export const migrations: Migrations = [
-  { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
   {
-    version: 2,
+    version: 1,
     oldestCode: 1,
-    up: ({ name, types }) => [...rooms(types.integer), ...counts.flatMap((count) => count[name])],
+    up: ({ name, types }) => [...tables(types.integer), ...counts.flatMap((count) => count[name])],
   },
 ]

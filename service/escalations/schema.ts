@@ -1,7 +1,7 @@
 import type { Migrations } from '../store.ts'
 
 /** The escalations, beside the ledger's own tables and in the same database, so that all of it commits together. */
-const tables = [
+const tables = (big: string) => [
   `create table cases (
     tenant text not null,
     id text not null,
@@ -30,23 +30,7 @@ const tables = [
     escalation bigint not null,
     at text not null
   )`,
-  // Messages that committed with their command and wait to be published, under ids of the command.
-  `create table outbox_rows (
-    id text primary key,
-    topic text not null,
-    message_key text,
-    body text not null,
-    created_at text not null
-  )`,
-]
-
-// The time when a message was added is never read, and asking the time inside of a transaction takes a second connection: as many
-// commands at once as there are connections would wait for each other.
-const untimed = ['alter table outbox_rows drop column created_at']
-
-// Messages wait in the outbox of the library now. Notices for the people of a queue: a row for every event that came.
-const relayed = (big: string) => [
-  'drop table outbox_rows',
+  // Notices for the people of a queue: a row for every event that came.
   `create table escalation_notices (
     id text primary key,
     tenant text not null,
@@ -57,8 +41,4 @@ const relayed = (big: string) => [
   )`,
 ]
 
-export const migrations: Migrations = [
-  { version: 1, oldestCode: 1, up: () => tables },
-  { version: 2, oldestCode: 2, up: () => untimed },
-  { version: 3, oldestCode: 3, up: ({ types }) => relayed(types.integer) },
-]
+export const migrations: Migrations = [{ version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) }]

@@ -13,13 +13,15 @@ const tables = (big: string) => [
     saved_at ${big}
   )`,
   `create index import_searches_by_age on import_searches (created_at, search_id)`,
-  // The set of declared files: stored in the storage, announced by it, received by the search.
+  // The set of declared files: stored in the storage, announced by it, received by the search. The `version` is of a bucket
+  // that keeps versions: the one that was accepted.
   `create table import_uploads (
     search_id text not null references import_searches (search_id),
     name text not null,
     position integer not null,
     etag text,
     bytes ${big},
+    version text,
     stored_at ${big},
     received_at ${big},
     primary key (search_id, name)
@@ -67,13 +69,9 @@ const tables = (big: string) => [
     body text not null,
     primary key (search_id, file_name, number)
   )`,
+  // The folders and buckets that servers keep uploads in: more than one in use is a mistake.
+  `create table import_storages (id text primary key, seen_at ${big} not null)`,
 ]
-
-/** The folders and buckets that servers keep uploads in: more than one in use is a mistake. */
-const storages = (big: string) => `create table import_storages (id text primary key, seen_at ${big} not null)`
-
-/** Of a bucket that keeps versions: the one that was accepted. */
-const fileVersions = 'alter table import_uploads add column version text'
 
 /** How many imports a workspace keeps, and how large their files are, those included that are on their way. */
 const counts = [
@@ -115,11 +113,9 @@ const retained = (big: string) => [
 
 export const migrations: Migrations = [
   { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
-  { version: 2, oldestCode: 1, up: ({ types }) => [storages(types.integer)] },
-  { version: 3, oldestCode: 1, up: () => [fileVersions] },
   // Code that does not know of the counts is counted all the same.
   {
-    version: 4,
+    version: 2,
     oldestCode: 1,
     up: ({ name, types }) => [...retained(types.integer), ...counts.flatMap((count) => count[name])],
   },

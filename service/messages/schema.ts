@@ -32,7 +32,8 @@ const messages = (big: string) => [
   /*
    * `lock_claim` is the claim that the message was accepted under: an attempt that comes after a crash finds the message
    * by it instead of writing a second one. `key_claim` is the same for an Idempotency-Key. `effect_key` is what a
-   * provider knows the message by, and `status_at` is the store's time of the status.
+   * provider knows the message by, and `status_at` is the store's time of the status. An e-mail without a `subject` has its
+   * first line instead.
    */
   `create table messages (
     id text primary key,
@@ -42,6 +43,7 @@ const messages = (big: string) => [
     recipient_phone text,
     recipient_email text,
     body text not null,
+    subject text,
     channel text not null,
     attachments text,
     status text not null,
@@ -52,34 +54,15 @@ const messages = (big: string) => [
     lock_claim text unique,
     key_claim text unique,
     lock_hash text not null,
-    sender text,
-    tries integer not null default 0,
     created_at ${big} not null,
     status_at ${big} not null,
+    due_at ${big},
     sent_at ${big}
   )`,
   'create index messages_by_age on messages (workspace_id, created_at, id)',
   'create index messages_by_lead on messages (lead_id, created_at, id)',
   'create index messages_by_conversation on messages (conversation_id, created_at, id)',
   'create index messages_by_lock on messages (lock_hash)',
-  // Small, whatever the size of the table: only what the worker has to look after.
-  `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending')`,
-]
-
-const later = [
-  // Of an e-mail that has one; else its first line stands for it.
-  'alter table messages add column subject text',
-  // 1: its provider said "not now", and took nothing. A caller that still wants it sent may queue it again.
-  'alter table messages add column not_now integer not null default 0',
-]
-
-/** Who sends, how often and until when is the ledger's: a delivery is an operation of it. */
-const deliveries = (big: string) => [
-  'drop index messages_under_way',
-  'alter table messages drop column sender',
-  'alter table messages drop column tries',
-  'alter table messages drop column not_now',
-  `alter table messages add column due_at ${big}`,
   // Small, whatever the size of the table: only what the worker has to look after.
   `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending', 'unknown')`,
   // The original of a content: what a send without its lock still meets.
@@ -139,13 +122,10 @@ export const migrations: Migrations = [
     oldestCode: 1,
     up: ({ types: { integer } }) => [...leads(integer), ...messages(integer)],
   },
-  // Code that knows neither column leaves both alone.
-  { version: 2, oldestCode: 1, up: () => later },
-  { version: 3, oldestCode: 3, up: ({ types }) => deliveries(types.integer) },
   // Code that does not know of the counts is counted all the same.
   {
-    version: 4,
-    oldestCode: 3,
+    version: 2,
+    oldestCode: 1,
     up: ({ name }) => [...counts[name], ended, ...leadsUsed[name]],
   },
 ]

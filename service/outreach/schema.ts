@@ -22,6 +22,15 @@ const tables = (big: string) => [
     step_key text primary key,
     message_id text not null
   )`,
+  'create index outreach_versions_by_age on outreach_versions (created_at)',
+  'create index outreach_originals_by_message on outreach_originals (message_id)',
+  // Which runs a workspace keeps; looked for now and then, because the engine removes them by itself.
+  `create table outreach_runs (
+    run_id text primary key,
+    workspace_id text not null,
+    looked_at ${big} not null
+  )`,
+  'create index outreach_runs_looked on outreach_runs (looked_at)',
 ]
 
 /** Versions of sequences are counted, and what a step waits for goes with the message that it waits for. */
@@ -30,8 +39,6 @@ const counts = counting({
   workspace: (row) => `(select workspace_id from outreach_sequences where id = ${row}.sequence_id)`,
   amounts: [{ quota: 'sequences', amount: () => '1' }],
 })
-const byAge = 'create index outreach_versions_by_age on outreach_versions (created_at)'
-const byMessage = 'create index outreach_originals_by_message on outreach_originals (message_id)'
 const forget = 'delete from outreach_originals where message_id = old.id'
 const forgotten = {
   sqlite: [`create trigger outreach_originals_forgotten after delete on messages begin ${forget}; end`],
@@ -43,15 +50,6 @@ const forgotten = {
   ],
 }
 
-/** Which runs a workspace keeps; looked for now and then, because the engine removes them by itself. */
-const runs = (big: string) => [
-  `create table outreach_runs (
-    run_id text primary key,
-    workspace_id text not null,
-    looked_at ${big} not null
-  )`,
-  'create index outreach_runs_looked on outreach_runs (looked_at)',
-]
 const runCounts = counting({
   table: 'outreach_runs',
   workspace: (row) => `${row}.workspace_id`,
@@ -60,17 +58,9 @@ const runCounts = counting({
 
 /** Sequences, beside the runs that the engine keeps. */
 export const migrations: Migrations = [
-  { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
   {
-    version: 2,
+    version: 1,
     oldestCode: 1,
-    up: ({ name, types }) => [
-      ...counts[name],
-      byAge,
-      byMessage,
-      ...forgotten[name],
-      ...runs(types.integer),
-      ...runCounts[name],
-    ],
+    up: ({ name, types }) => [...tables(types.integer), ...counts[name], ...forgotten[name], ...runCounts[name]],
   },
 ]
