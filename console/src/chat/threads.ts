@@ -42,14 +42,12 @@ export function arranged(messages: ReadonlyMap<string, Message>, gaps: readonly 
 
   const repliesTo = ({ id }: Message) => replies.get(id)?.toSorted(byReading) ?? []
 
-  function threadOf(siblings: readonly Message[], index: number, parent: Message | null, depth: number): Thread {
-    const message = siblings[index] as Message
+  function add(siblings: readonly Message[], index: number, parent: Message | null) {
     const at = rows.length
-    const gap = parent === null ? (places.get(index) ?? null) : null
     const thread = {
-      message,
+      message: siblings[index] as Message,
       parent,
-      gap,
+      gap: parent === null ? (places.get(index) ?? null) : null,
       at,
       replies: [] as readonly Thread[],
       isFirst: parent !== null && index === 0,
@@ -60,6 +58,12 @@ export function arranged(messages: ReadonlyMap<string, Message>, gaps: readonly 
       },
     }
     rows.push(thread)
+    return thread
+  }
+
+  function threadOf(siblings: readonly Message[], index: number, parent: Message | null, depth: number): Thread {
+    const thread = add(siblings, index, parent)
+    const { message } = thread
     if (depth < DEPTH_MOST) {
       const below = repliesTo(message)
       thread.replies = below.map((_, each) => threadOf(below, each, message, depth + 1))
@@ -80,21 +84,7 @@ export function arranged(messages: ReadonlyMap<string, Message>, gaps: readonly 
         continue
       }
       last.index += 1
-      const at = rows.length
-      const thread: Thread = {
-        message,
-        parent,
-        gap: null,
-        at,
-        replies: [],
-        isFirst: index === 0,
-        end: at + 1,
-        get concurrentWith() {
-          return concurrent(siblings, index)
-        },
-      }
-      rows.push(thread)
-      flat.push(thread)
+      flat.push(add(siblings, index, parent))
       open.push({ parent: message, siblings: repliesTo(message), index: 0 })
     }
     return flat

@@ -8,21 +8,11 @@ const TICK_MS = 2_000
 const LISTENERS_MOST = 100
 
 const rates = {
-  attempts: counters.attempts,
   claims: counters.claims,
   replays: counters.replays,
-  joined: counters.joined,
   inProgress: counters.inProgress,
   conflicts: counters.conflicts,
-  expired: counters.expired,
-  unknown: counters.unknown,
-  requests: counters.requests,
   guardBlocked: counters.guardBlocked,
-  guardPending: counters.guardPending,
-  published: counters.published,
-  handled: counters.inbox,
-  sagaEvents: counters.sagaEvents,
-  runsStarted: counters.runsStarted,
 }
 const latencies = { request: histograms.request, claim: histograms.claim, effect: histograms.effect }
 
