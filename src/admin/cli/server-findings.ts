@@ -23,17 +23,12 @@ export async function serverFindings(server: string, token: string | undefined):
   return body.findings
 }
 
+const verdicts: readonly unknown[] = ['ok', 'warning', 'danger'] satisfies Finding['verdict'][]
+
 function hasFindings(body: unknown): body is { readonly findings: readonly Finding[] } {
-  if (typeof body !== 'object' || body === null || !('findings' in body) || !Array.isArray(body.findings)) return false
-  return body.findings.every(
-    (each: unknown) =>
-      typeof each === 'object' &&
-      each !== null &&
-      'name' in each &&
-      typeof each.name === 'string' &&
-      'found' in each &&
-      typeof each.found === 'string' &&
-      'verdict' in each &&
-      (each.verdict === 'ok' || each.verdict === 'warning' || each.verdict === 'danger'),
-  )
+  const { findings } = (body ?? {}) as { readonly findings?: unknown }
+  if (!Array.isArray(findings)) return false
+  return findings.every((each: Partial<Finding> | null) => {
+    return typeof each?.name === 'string' && typeof each.found === 'string' && verdicts.includes(each.verdict)
+  })
 }
