@@ -15,7 +15,7 @@ import { leadLeased } from './lead.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
 import { refusal } from './refusal.ts'
-import { beginNested, joinTransaction, leadTransaction } from './transact.ts'
+import { handOver, joinTransaction, leadTransaction } from './transact.ts'
 
 export interface CallOptions {
   /**
@@ -94,8 +94,8 @@ export async function begin(
   if (outer !== null && !transactional) throw nestedClaim(op.name)
   const command = commandOf(op, parts, input, options)
   if (outer !== null && outer.store === context.store) {
-    const joined =
-      effect === null ? beginNested(context, op, command, outer) : joinTransaction(context, op, command, effect, outer)
+    const join = (work: Effect) => joinTransaction(context, op, command, work, outer)
+    const joined = effect === null ? handOver(context, op, command, join) : join(effect)
     return answeredBy(context, op, command, await joined, true)
   }
   if (context.life.stopped) throw stopped()
@@ -121,9 +121,7 @@ export async function begin(
     if (decideMs === 0) return refused(notAsked())
     // Another payload does not wait behind a twin that itself waits: the store knows whether the key is taken.
     const flight = reserve ? newFlight(command) : context.flights.start(command, other)
-    const lead = transactional
-      ? leadTransaction(context, op, command, effect, flight)
-      : leadLeased(context, op, command, flight, reserve)
+    const lead = leadFlight(context, op, flight, effect, reserve)
     const led =
       wait === undefined ? lead : patiently(context, flight, lead, wait, (reason) => abandon(flight, lead, reason))
     return answeredBy(context, op, command, await led, true)
@@ -144,6 +142,30 @@ function answeredBy(
   if (led.kind === 'granted') return led
   const execution = present(context, op, command, led, leader)
   return execution instanceof Promise ? execution.then(answered) : answered(execution)
+}
+
+/** Until the effect may begin, or the flight has landed. */
+function leadFlight(
+  context: Context,
+  op: Declared,
+  flight: Flight,
+  effect: Effect | null,
+  reserve: boolean,
+): Promise<Granted<EffectContext> | Landing> {
+  const { command } = flight
+  const land = <L extends Granted<EffectContext> | Landing>(led: L): L => {
+    if (led.kind !== 'granted') context.flights.land(flight, led)
+    return led
+  }
+  const fail = (error: unknown): never => {
+    context.flights.land(flight, { kind: 'thrown', error })
+    throw error
+  }
+  if (op.effect !== 'transaction') return leadLeased(context, op, command, flight, reserve).then(land, fail)
+  const handedOver = effect === null
+  const lead = (work: Effect) =>
+    leadTransaction(context, op, command, { effect: work, handedOver }, flight).then(land, fail)
+  return handedOver ? handOver(context, op, command, lead) : lead(effect)
 }
 
 /** The caller that leads a flight has left it. */

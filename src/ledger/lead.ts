@@ -13,26 +13,8 @@ import type { Change } from './join.ts'
 import { refusal } from './refusal.ts'
 import type { AppliedDecision } from './store/port.ts'
 
-/** Claims under a lease, and waits for a running twin as the operation's policy says. Lands the flight where it is over. */
+/** Claims under a lease, and waits for a running twin as the operation's policy says. */
 export async function leadLeased(
-  context: Context,
-  op: Declared,
-  command: Command,
-  flight: Flight,
-  reserve: boolean,
-): Promise<Granted<EffectContext> | Landing> {
-  let led: Granted<EffectContext> | Landing
-  try {
-    led = await claimLease(context, op, command, flight, reserve)
-  } catch (error) {
-    context.flights.land(flight, { kind: 'thrown', error })
-    throw error
-  }
-  if (led.kind !== 'granted') context.flights.land(flight, led)
-  return led
-}
-
-async function claimLease(
   context: Context,
   op: Declared,
   command: Command,

@@ -27,27 +27,6 @@ import { claimUnique } from './unique.ts'
 const RETRY = { baseMs: 10, capMs: 500 }
 const TWIN_RETRY_MS = 500
 
-/** A transaction of its own. Lands the flight where it is over; without an effect it is handed over to the caller. */
-export function leadTransaction(
-  context: Context,
-  op: Declared,
-  command: Command,
-  effect: Effect | null,
-  flight: Flight,
-): Promise<Granted<EffectContext> | Landing> {
-  const lead = async (work: Effect) => {
-    try {
-      const landing = await ownTransaction(context, op, command, { effect: work, handedOver: effect === null }, flight)
-      context.flights.land(flight, landing)
-      return landing
-    } catch (error) {
-      context.flights.land(flight, { kind: 'thrown', error })
-      throw error
-    }
-  }
-  return effect === null ? handOver(context, op, command, lead) : lead(effect)
-}
-
 /** The effect of one call. */
 interface Work {
   readonly effect: Effect
@@ -56,7 +35,7 @@ interface Work {
 }
 
 /** A transaction is open as long as a function runs in it: this one waits until the caller settles. */
-function handOver(
+export function handOver(
   context: Context,
   op: Declared,
   command: Command,
@@ -83,7 +62,7 @@ function handOver(
 function ignore(): void {}
 
 /** Runs the effect in a transaction of its own, again when the database rolled it back for reasons of its own. */
-async function ownTransaction(
+export async function leadTransaction(
   context: Context,
   op: Declared,
   command: Command,
@@ -338,14 +317,4 @@ export async function joinTransaction(
   } catch (error) {
     throw isVerdict(error) ? error.error : error
   }
-}
-
-/** The same for an effect in the caller's hands. */
-export function beginNested(
-  context: Context,
-  op: Declared,
-  command: Command,
-  outer: OpenTransaction,
-): Promise<Granted<EffectContext> | Landing> {
-  return handOver(context, op, command, (effect) => joinTransaction(context, op, command, effect, outer))
 }
