@@ -1,7 +1,7 @@
-import { failed, succeeded } from '../../src/ledger/claim.ts'
 import { isOnceError } from '../../src/ledger/core/errors.ts'
 import { effectKeyOf } from '../../src/ledger/core/identity.ts'
 import type { LedgerRecord } from '../../src/ledger/core/record.ts'
+import { failed, succeeded } from '../../src/ledger/granted.ts'
 import type { OperatorOptions } from '../../src/ledger/operator.ts'
 import { rerun } from '../../src/ledger/operator.ts'
 import type { Host } from './host.ts'

@@ -1,35 +1,15 @@
 import type { Context } from './context.ts'
 import { refuseInsideTransaction, stopped } from './context.ts'
 import type { Pointer } from './core/record.ts'
-import type { ClaimDecision, Grant, Settlement } from './core/request.ts'
-import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
+import type { ClaimDecision } from './core/request.ts'
 import type { Command, Declared } from './declared.ts'
-import { attach, startLease } from './effect.ts'
+import { attach, settlementOf, startLease } from './effect.ts'
 import type { EffectContext } from './effect-context.ts'
-import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
+import { createEffectContext, leaseLost } from './effect-context.ts'
+import type { SettleWord } from './granted.ts'
 import { claimRequest, noteClaim, sendClaim } from './lead.ts'
 import type { HeldLease } from './lease.ts'
-import { checkPointer, packFailure, packValue } from './outcome.ts'
 import { noteRefusal } from './refusal.ts'
-
-/** How an effect ended, in words: what a lease is settled with, and what a person resolves an unknown with. */
-export type Ending =
-  | { readonly kind: 'succeeded'; readonly value: unknown; readonly pointer: Pointer | null }
-  | { readonly kind: 'failed'; readonly error: unknown }
-
-export type SettleWord =
-  | Ending
-  | { readonly kind: 'not_done'; readonly error: unknown; readonly retryAfterMs?: number }
-  | { readonly kind: 'unknown'; readonly error: unknown }
-
-/** An outcome: the effect happened, with this result and, where it has one, the pointer to it. */
-export const succeeded = (value?: unknown, pointer: Pointer | null = null): Ending => ({
-  kind: 'succeeded',
-  value,
-  pointer,
-})
-/** An outcome: the command was validly refused. Retries get the same failure. */
-export const failed = (error: unknown): Ending => ({ kind: 'failed', error })
 
 /** A granted lease: it is renewed until you settle it, and only you can settle it. */
 export interface Lease extends EffectContext {
@@ -128,8 +108,7 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
   const own = {
     start: () => startLease(context, op, held),
     async settle(word: SettleWord, { insist = false }: HowToWrite = {}) {
-      const { to: plain, pointer } = settlementOf(context, op, grant, word)
-      const to = { ...plain, ...noteOf(held) }
+      const { to, pointer } = settlementOf(context, op, held, word)
       const decision = insist
         ? await context.settler.settle(grant, to, pointer, held.letGo)
         : await context.settler.write(grant, to, pointer)
@@ -145,32 +124,4 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
     },
   }
   return Object.assign(attempt, own)
-}
-
-function settlementOf(
-  context: Context,
-  op: Declared,
-  grant: Grant,
-  word: SettleWord,
-): { to: Settlement; pointer: Pointer | null } {
-  switch (word.kind) {
-    case 'succeeded': {
-      const packed = packValue(op, word.value)
-      if (packed.problem !== null) {
-        context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
-      }
-      return {
-        to: { state: 'succeeded', outcome: packed.outcome },
-        pointer: word.pointer === null ? packed.pointer : checkPointer(word.pointer),
-      }
-    }
-    case 'failed':
-      return { to: { state: 'failed_terminal', outcome: packFailure(word.error) }, pointer: null }
-    case 'not_done': {
-      const later = boundedRetryMs(word.retryAfterMs) ?? retryAfterMs(grant.attempt, context.runtime.random())
-      return { to: { state: 'failed_retryable', outcome: packFailure(word.error), retryAfterMs: later }, pointer: null }
-    }
-    case 'unknown':
-      return { to: { state: 'unknown', reason: packFailure(word.error).data }, pointer: null }
-  }
 }

@@ -4,15 +4,15 @@ import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
 import type { Grant, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
-import { isVerdict, notDone, provesNotDone, readable, released } from './core/verdict.ts'
+import { isVerdict, provesNotDone, readable, released } from './core/verdict.ts'
 import type { Declared } from './declared.ts'
 import type { EffectContext } from './effect-context.ts'
 import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
-import type { Ended, Granted } from './granted.ts'
+import type { Ended, Granted, SettleWord } from './granted.ts'
 import type { HeldLease } from './lease.ts'
 import type { Packed } from './outcome.ts'
-import { packFailure, packFinal, packValue } from './outcome.ts'
+import { checkPointer, packFailure, packFinal, packValue } from './outcome.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
 
@@ -35,7 +35,7 @@ export function grantLease(
     lease.check()
   } catch (over) {
     given.note({ calls: 0 })
-    return settleThrown(context, op, lease, notDone(over, { retryAfterMs: 0 }))
+    return settleLease(context, op, lease, given, { kind: 'not_done', error: over, retryAfterMs: 0 })
   }
   // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
   const span = context.around === null ? null : openSpan(context.around, grant)
@@ -44,9 +44,9 @@ export function grantLease(
   // 4. The outcome.
   async function settleOnce(ended: Ended | Promise<Ended>): Promise<Execution<unknown>> {
     const how = ended instanceof Promise ? await ended : ended
-    const landing = await ('value' in how
-      ? settleValue(context, op, lease, given, how.value)
-      : settleThrown(context, op, lease, readable(how.thrown)))
+    const word: Word =
+      'value' in how ? { kind: 'succeeded', value: how.value, pointer: null } : wordOf(op, readable(how.thrown))
+    const landing = await settleLease(context, op, lease, given, word)
     context.flights.land(flight, landing)
     return present(context, op, flight.command, landing, true)
   }
@@ -93,55 +93,56 @@ function openSpan(around: Around, grant: Grant) {
   }
 }
 
-async function settleValue(
+type Word =
+  | SettleWord
+  /** With what its retries are answered. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly answer: unknown }
+  | { readonly kind: 'released'; readonly error: unknown }
+
+/** The effect table: what a thrown error means, for each kind of effect. */
+function wordOf(op: Declared, thrown: unknown): Word {
+  const error = isVerdict(thrown) ? thrown.error : thrown
+  if (isVerdict(thrown) && thrown.verdict === 'final') return { kind: 'failed', error, answer: thrown.answer }
+  if (isVerdict(thrown) && thrown.verdict === 'released') return { kind: 'released', error }
+  const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op.classify, thrown)
+  if (!proven) return { kind: 'unknown', error }
+  const asked = isVerdict(thrown) ? thrown.retryAfterMs : null
+  return { kind: 'not_done', error, ...(asked === null ? {} : { retryAfterMs: asked }) }
+}
+
+/** Records how the effect ended. A failure to record never looks like a failed effect. */
+async function settleLease(
   context: Context,
   op: Declared,
   lease: HeldLease,
   given: EffectContext,
-  value: unknown,
+  word: Word,
 ): Promise<Landing> {
   const { grant } = lease
-  const packed = packValue(op, value)
-  if (packed.problem !== null) {
-    context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
-  }
-  const to: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(lease) }
-  const pointer = packed.pointer ?? given.pointer
-  const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)
-  if (decision?.kind === 'lease_lost')
-    return { kind: 'refused', error: leaseLost(grant.identity.operation, decision.state) }
-  return { kind: 'executed', value, packed: { ...packed, pointer } }
-}
-
-/** The effect table: what a thrown error means, for each kind of effect. */
-async function settleThrown(context: Context, op: Declared, lease: HeldLease, thrown: unknown): Promise<Landing> {
-  const { grant } = lease
-  const error = isVerdict(thrown) ? thrown.error : thrown
-  if (isVerdict(thrown) && thrown.verdict === 'released') return giveBack(context, lease, error)
-  const outcome = isVerdict(thrown) && thrown.verdict === 'final' ? packFinal(op, thrown) : packFailure(error)
-  const to = { ...settlementOf(context, op, grant, thrown, outcome), ...noteOf(lease) }
-  const decision = await context.settler.settle(grant, to, null, lease.letGo)
+  if (word.kind === 'released') return giveBack(context, lease, word.error)
+  const { to, pointer } = settlementOf(context, op, lease, word)
+  const decision = await context.settler.settle(grant, to, pointer, lease.letGo)
+  const cause = word.kind === 'succeeded' ? {} : { cause: word.error }
   if (decision?.kind === 'lease_lost') {
-    const lost = leaseLost(op.name, decision.state)
-    return {
-      kind: 'refused',
-      error: new OnceError('lease_lost', lost.message, { cause: error, details: lost.details }),
-    }
+    const { message, details } = leaseLost(grant.identity.operation, decision.state)
+    return { kind: 'refused', error: new OnceError('lease_lost', message, { ...cause, details }) }
   }
   switch (to.state) {
-    case 'failed_terminal':
-      return { kind: 'failed', data: outcome.data, cause: error }
-    case 'failed_retryable': {
-      const text = `${op.name} failed before its effect.`
-      return {
-        kind: 'refused',
-        error: new OnceError('not_done', text, { cause: error, retryAfterMs: to.retryAfterMs }),
-      }
+    case 'succeeded': {
+      const packed = { outcome: to.outcome, pointer: pointer ?? given.pointer }
+      return { kind: 'executed', value: word.kind === 'succeeded' ? word.value : undefined, packed }
     }
-    default: {
-      const text = `${op.name} threw, and its effect may have happened.`
+    case 'failed_terminal':
+      return { kind: 'failed', data: to.outcome.data, ...cause }
+    case 'failed_retryable': {
+      const { retryAfterMs: later } = to
+      const error = new OnceError('not_done', `${op.name} failed before its effect.`, { ...cause, retryAfterMs: later })
+      return { kind: 'refused', error }
+    }
+    case 'unknown': {
       const details = { id: grant.id, attempts: grant.attempt }
-      return { kind: 'refused', error: new OnceError('outcome_unknown', text, { cause: error, details }) }
+      const text = `${op.name} threw, and its effect may have happened.`
+      return { kind: 'refused', error: new OnceError('outcome_unknown', text, { ...cause, details }) }
     }
   }
 }
@@ -153,22 +154,37 @@ async function giveBack(context: Context, lease: HeldLease, cause: unknown): Pro
   return { kind: 'released', error: new OnceError('not_done', text, { cause, retryAfterMs: 0 }) }
 }
 
-function settlementOf(
+/** What is written for the end of an attempt. */
+export function settlementOf(
   context: Context,
   op: Declared,
-  grant: Grant,
-  thrown: unknown,
-  outcome: Packed['outcome'],
-): Settlement {
-  if (isVerdict(thrown) && thrown.verdict === 'final') return { state: 'failed_terminal', outcome }
-  const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op.classify, thrown)
-  if (!proven) return { state: 'unknown', reason: outcome.data }
-  const asked = isVerdict(thrown) ? boundedRetryMs(thrown.retryAfterMs) : null
-  return {
-    state: 'failed_retryable',
-    outcome,
-    retryAfterMs: asked ?? retryAfterMs(grant.attempt, context.runtime.random()),
+  lease: HeldLease,
+  word: Exclude<Word, { kind: 'released' }>,
+): { readonly to: Settlement; readonly pointer: Pointer | null } {
+  const note = noteOf(lease)
+  switch (word.kind) {
+    case 'succeeded': {
+      const { outcome, pointer } = packReported(context, op, lease.grant, word.value)
+      const named = word.pointer === null ? pointer : checkPointer(word.pointer)
+      return { to: { state: 'succeeded', outcome, ...note }, pointer: named }
+    }
+    case 'failed':
+      return { to: { state: 'failed_terminal', outcome: packFinal(op, word), ...note }, pointer: null }
+    case 'not_done': {
+      const later = boundedRetryMs(word.retryAfterMs) ?? retryAfterMs(lease.grant.attempt, context.runtime.random())
+      const outcome = packFailure(word.error)
+      return { to: { state: 'failed_retryable', outcome, retryAfterMs: later, ...note }, pointer: null }
+    }
+    case 'unknown':
+      return { to: { state: 'unknown', reason: packFailure(word.error).data, ...note }, pointer: null }
   }
+}
+
+/** A result that cannot be kept is reported; its record says all the same that the effect happened. */
+export function packReported({ events }: Context, op: Declared, { identity }: Grant, value: unknown): Packed {
+  const packed = packValue(op, value)
+  if (packed.problem !== null) events.emit({ kind: 'outcome_not_stored', identity, why: packed.problem })
+  return packed
 }
 
 export async function attach(context: Context, lease: HeldLease, pointer: Pointer): Promise<void> {

@@ -6,8 +6,8 @@ import type { Packed } from './outcome.ts'
 
 /** How a command ended, before a caller's right to see it was checked. */
 export type Landing =
-  | { readonly kind: 'executed'; readonly value: unknown; readonly packed: Packed }
-  | { readonly kind: 'failed'; readonly data: string | null; readonly cause: unknown }
+  | { readonly kind: 'executed'; readonly value: unknown; readonly packed: Omit<Packed, 'problem'> }
+  | { readonly kind: 'failed'; readonly data: string | null; readonly cause?: unknown }
   | { readonly kind: 'settled'; readonly record: Replayable; readonly waited: boolean; readonly cached: boolean }
   | { readonly kind: 'refused'; readonly error: OnceError }
   /** The claim was given back: callers that joined decide anew. */

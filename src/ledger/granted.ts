@@ -1,3 +1,4 @@
+import type { Pointer } from './core/record.ts'
 import type { Execution } from './present.ts'
 
 /** Phase one of a command: either its effect may begin, or there is an answer without it. */
@@ -27,3 +28,22 @@ export interface Granted<C> {
   /** Gives the claim back, because the effect never began. */
   abandon(reason: unknown): Promise<void>
 }
+
+/** How an effect ended, in words: what a lease is settled with, and what a person resolves an unknown with. */
+export type Ending =
+  | { readonly kind: 'succeeded'; readonly value: unknown; readonly pointer: Pointer | null }
+  | { readonly kind: 'failed'; readonly error: unknown }
+
+export type SettleWord =
+  | Ending
+  | { readonly kind: 'not_done'; readonly error: unknown; readonly retryAfterMs?: number }
+  | { readonly kind: 'unknown'; readonly error: unknown }
+
+/** An outcome: the effect happened, with this result and, where it has one, the pointer to it. */
+export const succeeded = (value?: unknown, pointer: Pointer | null = null): Ending => ({
+  kind: 'succeeded',
+  value,
+  pointer,
+})
+/** An outcome: the command was validly refused. Retries get the same failure. */
+export const failed = (error: unknown): Ending => ({ kind: 'failed', error })

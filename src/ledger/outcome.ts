@@ -64,7 +64,7 @@ export function packFailure(error: unknown): Outcome {
 }
 
 /** A final failure that carries its answer: kept like a result, within the operation's own bound. */
-export function packFinal(op: Declared, { error, answer }: Verdict): Outcome {
+export function packFinal(op: Declared, { error, answer }: Pick<Verdict, 'error' | 'answer'>): Outcome {
   if (answer === undefined) return packFailure(error)
   const bare = packFailure(error)
   if (op.keep !== 'response') return bare

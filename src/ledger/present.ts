@@ -5,7 +5,6 @@ import type { Pointer } from './core/record.ts'
 import type { Failure } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 import type { Landing } from './flight.ts'
-import type { Packed } from './outcome.ts'
 import { effectFailed, unpackFailure, unpackValue } from './outcome.ts'
 
 /**
@@ -118,7 +117,7 @@ function failedWith(command: Command, data: string | null, replay: boolean, caus
 async function sharedValue(
   op: Declared,
   command: Command,
-  { value, packed }: { value: unknown; packed: Packed },
+  { value, packed }: Extract<Landing, { kind: 'executed' }>,
 ): Promise<unknown> {
   const { definition } = op
   if (definition.keep === 'outcome') return undefined

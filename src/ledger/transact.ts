@@ -11,13 +11,14 @@ import { isVerdict, readable, released } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
 import type { Effect } from './effect.ts'
+import { packReported } from './effect.ts'
 import type { EffectContext, Ground, TransactionContext } from './effect-context.ts'
 import { createEffectContext, leaseLost, leaseOver, noteOf } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
 import { decideRuns } from './flight.ts'
 import type { Ended, Granted } from './granted.ts'
 import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
-import { packFinal, packValue } from './outcome.ts'
+import { packFinal } from './outcome.ts'
 import { present } from './present.ts'
 import { refusal } from './refusal.ts'
 import type { OutboxMessage } from './store/outbox.ts'
@@ -245,10 +246,7 @@ async function runInside(
         throw readable(thrown)
       }),
     )
-    const packed = packValue(op, value)
-    if (packed.problem !== null) {
-      context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
-    }
+    const packed = packReported(context, op, grant, value)
     // 3. The outcome, in the same transaction. 4. The store commits when we return.
     const pointer = packed.pointer ?? given.pointer
     const succeeded: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(ground) }

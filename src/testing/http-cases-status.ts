@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { failed, succeeded } from '../ledger/claim.ts'
+import { failed, succeeded } from '../ledger/granted.ts'
 import { unreachable } from './http-faults.ts'
 import type { AskOptions, HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, httpCase } from './http-stage.ts'

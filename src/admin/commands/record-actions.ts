@@ -1,4 +1,4 @@
-import { type Ending, failed, succeeded } from '../../ledger/claim.ts'
+import { type Ending, failed, succeeded } from '../../ledger/granted.ts'
 import { rerun } from '../../ledger/operator.ts'
 import { targetOf } from '../core/audit.ts'
 import type { Explanation } from '../core/explain.ts'

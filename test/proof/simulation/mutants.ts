@@ -212,9 +212,9 @@ const ledger: Mutant[] = [
   {
     name: 'a failure to record looks like a failed effect',
     file: 'src/ledger/effect.ts',
-    find: 'const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)',
+    find: 'const decision = await context.settler.settle(grant, to, pointer, lease.letGo)',
     replace:
-      "const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)\n  if (decision === null) return settleThrown(context, { effect: 'external', classify: () => 'ambiguous' } as never, lease, new Error('not recorded'))",
+      "const decision = await context.settler.settle(grant, to, pointer, lease.letGo)\n  if (decision === null && word.kind === 'succeeded') return settleLease(context, op, lease, given, { kind: 'unknown', error: new Error('not recorded') })",
   },
   {
     name: 'any error is taken for "nothing happened"',
