@@ -14,7 +14,7 @@ import type { Answered, Begun, Ended, Granted } from './granted.ts'
 import { leadLeased } from './lead.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
-import { refusal } from './refusal.ts'
+import { refusal, stillRunning } from './refusal.ts'
 import { handOver, joinTransaction, leadTransaction } from './transact.ts'
 
 export interface CallOptions {
@@ -199,18 +199,12 @@ function reused(context: Context, command: Command, flight: Flight): Landing {
   return refusal(context, command, { kind: 'key_reused', recorded, presented }, null)
 }
 
-const JOINED_RETRY_MS = 500
-
 async function landingOfTwin(context: Context, op: Declared, flight: Flight, wait: Wait | undefined): Promise<Landing> {
   const { command } = flight
-  const stillRunning = () => {
-    const running = { kind: 'in_progress', attempt: 1, retryAfterMs: JOINED_RETRY_MS, verified: true } as const
-    return refusal(context, command, running, null)
-  }
   const landed = () => flight.landing
   if (typeof op.whileRunning === 'string') {
     const runs = seen(flight, () => flight.runs)
-    if ((await patiently(context, flight, runs, wait)) && flight.landing === null) return stillRunning()
+    if ((await patiently(context, flight, runs, wait)) && flight.landing === null) return stillRunning(context, command)
     return patiently(context, flight, seen(flight, landed), wait)
   }
   const { runtime, joiners, events } = context
@@ -224,7 +218,7 @@ async function landingOfTwin(context: Context, op: Declared, flight: Flight, wai
     const outcome = seen(flight, () => flight.landing ?? (context.flights.isJoined(flight) ? null : decideAnew))
     try {
       const landing = await patiently(context, flight, Promise.race([outcome, late.promise]), wait)
-      if (landing === null) return stillRunning()
+      if (landing === null) return stillRunning(context, command)
       const waitedMs = runtime.monotonicMs() - startedAt
       const shared = landing.kind === 'executed' || landing.kind === 'failed'
       if (shared) events.emit({ kind: 'joined', identity: command.identity, waitedMs })

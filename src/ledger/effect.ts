@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Around, Context } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
@@ -10,6 +9,7 @@ import type { EffectContext } from './effect-context.ts'
 import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
 import type { Ended, Granted, SettleWord } from './granted.ts'
+import { createPendingEffect } from './granted.ts'
 import type { HeldLease } from './lease.ts'
 import type { Packed } from './outcome.ts'
 import { checkPointer, packFailure, packFinal, packValue } from './outcome.ts'
@@ -72,25 +72,18 @@ export async function startLease({ requests }: Context, { leaseMs }: Declared, l
 
 const atOnce = <T>(work: () => T): T => work()
 
-/** What is put around the effect: its asynchronous context is found while the effect runs. */
+/** What is put around the effect ends before its outcome is recorded. */
 function openSpan(around: Around, grant: Grant) {
-  const ended = Promise.withResolvers<unknown>()
-  const entered = { inside: atOnce }
-  const over = around('effect', grant, () => {
-    entered.inside = AsyncLocalStorage.snapshot()
-    return ended.promise
-  }).then(
+  const { enter, inside, end } = createPendingEffect()
+  const over = around('effect', grant, enter).then(
     (value): Ended => ({ value }),
     (thrown: unknown): Ended => ({ thrown }),
   )
-  return {
-    inside: <T>(work: () => T): T => entered.inside(work),
-    close(how: Ended): Promise<Ended> {
-      if ('value' in how) ended.resolve(how.value)
-      else ended.reject(how.thrown)
-      return over
-    },
+  const close = (how: Ended): Promise<Ended> => {
+    end(how)
+    return over
   }
+  return { inside, close }
 }
 
 type Word =

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Pointer } from './core/record.ts'
 import type { Execution } from './present.ts'
 
@@ -47,3 +48,21 @@ export const succeeded = (value?: unknown, pointer: Pointer | null = null): Endi
 })
 /** An outcome: the command was validly refused. Retries get the same failure. */
 export const failed = (error: unknown): Ending => ({ kind: 'failed', error })
+
+/** An effect in its caller's hands, where code around it waits for a promise: a transaction, or a span. */
+export function createPendingEffect() {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  let inside: <T>(work: () => T) => T = (work) => work()
+  return {
+    /** Called where the effect would be. The transaction and the span are found through the asynchronous context. */
+    enter(): Promise<unknown> {
+      inside = AsyncLocalStorage.snapshot()
+      return promise
+    },
+    inside: <T>(work: () => T): T => inside(work),
+    end(how: Ended): void {
+      if ('value' in how) resolve(how.value)
+      else reject(how.thrown)
+    },
+  }
+}

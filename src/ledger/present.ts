@@ -43,8 +43,13 @@ async function presentGuarded(
   leader: boolean,
 ): Promise<Execution<unknown>> {
   const refused = landing.kind === 'refused' || landing.kind === 'released' || landing.kind === 'thrown'
-  if (!refused && !(await admitted(context, op, command, pointerOf(landing)))) return forbidden(command)
-  return answerOf(context, op, command, landing, leader)
+  const { identity, input, as } = command
+  const request = { identity, input, as, pointer: pointerOf(landing) }
+  const allowed = refused || (await op.definition.authorize?.(request))
+  if (allowed) return answerOf(context, op, command, landing, leader)
+  context.events.emit({ kind: 'not_authorized', identity })
+  const text = `The outcome of ${identity.operation} is not for this caller.`
+  return { kind: 'refused', error: new OnceError('not_authorized', text) }
 }
 
 function pointerOf(landing: Landing): Pointer | null {
@@ -92,20 +97,6 @@ function replayed(op: Declared, command: Command, landing: Landing & { kind: 'se
 function notKept(error: unknown): Execution<never> {
   if (isOnceError(error, 'outcome_not_stored')) return { kind: 'refused', error }
   throw error
-}
-
-async function admitted(context: Context, op: Declared, command: Command, pointer: Pointer | null): Promise<boolean> {
-  const { authorize } = op.definition
-  if (authorize === undefined) return true
-  const { identity, input, as } = command
-  const allowed = await authorize({ identity, input, as, pointer })
-  if (!allowed) context.events.emit({ kind: 'not_authorized', identity })
-  return allowed
-}
-
-function forbidden(command: Command): Execution<never> {
-  const text = `The outcome of ${command.identity.operation} is not for this caller.`
-  return { kind: 'refused', error: new OnceError('not_authorized', text) }
 }
 
 function failedWith(command: Command, data: string | null, replay: boolean, cause: unknown): Execution<never> {

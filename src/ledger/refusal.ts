@@ -20,6 +20,14 @@ export function refusal(
   return { kind: 'refused', error: refusalError(command, decision, record) }
 }
 
+const TWIN_RETRY_MS = 500
+
+/** A twin runs in this process, or holds the record in a transaction that others cannot look into. */
+export function stillRunning(context: Context, command: Command): Landing {
+  const running = { kind: 'in_progress', attempt: 1, retryAfterMs: TWIN_RETRY_MS, verified: true } as const
+  return refusal(context, command, running, null)
+}
+
 /** Counts and reports a claim that was not granted. */
 export function noteRefusal({ events, tally }: Context, { id, identity }: Command, decision: RefusedDecision): void {
   switch (decision.kind) {

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { sleep } from '../runtime/runtime.ts'
 import type { Context, OpenTransaction } from './context.ts'
 import { inTransaction, unwatched } from './context.ts'
@@ -17,16 +16,16 @@ import { createEffectContext, leaseLost, leaseOver, noteOf } from './effect-cont
 import type { Flight, Landing } from './flight.ts'
 import { decideRuns } from './flight.ts'
 import type { Ended, Granted } from './granted.ts'
+import { createPendingEffect } from './granted.ts'
 import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
 import { packFinal } from './outcome.ts'
 import { present } from './present.ts'
-import { refusal } from './refusal.ts'
+import { refusal, stillRunning } from './refusal.ts'
 import type { OutboxMessage } from './store/outbox.ts'
 import type { Session, TransactionalStore } from './store/port.ts'
 import { claimUnique } from './unique.ts'
 
 const RETRY = { baseMs: 10, capMs: 500 }
-const TWIN_RETRY_MS = 500
 
 /** The effect of one call. */
 interface Work {
@@ -43,18 +42,16 @@ export function handOver(
   lead: (effect: Effect) => Promise<Landing>,
 ): Promise<Granted<EffectContext> | Landing> {
   return new Promise((resolve, reject) => {
+    const { enter, inside, end } = createPendingEffect()
+    const settle = async (how: Ended) => {
+      end(how)
+      return present(context, op, command, await landing, true)
+    }
+    const abandon = (reason: unknown) => settle({ thrown: released(reason) }).then(ignore, ignore)
     const landing = lead((given: EffectContext) => {
-      const ended = Promise.withResolvers<unknown>()
-      const settle = async (how: Ended) => {
-        if ('value' in how) ended.resolve(how.value)
-        else ended.reject(how.thrown)
-        return present(context, op, command, await landing, true)
-      }
-      const abandon = (reason: unknown) => settle({ thrown: released(reason) }).then(ignore, ignore)
-      // The transaction and the span are found through the asynchronous context.
-      const inside = AsyncLocalStorage.snapshot()
+      const ended = enter()
       resolve({ kind: 'granted', context: given, start: async () => {}, inside, settle, abandon })
-      return ended.promise
+      return ended
     })
     landing.then(resolve, reject)
   })
@@ -129,8 +126,7 @@ async function behindTwin(context: Context, op: Declared, command: Command): Pro
   const { records, now } = await context.store.claims.read([command.id], { timeoutMs: limits.storeCallMs })
   const landing = decidedBy(context, op, command, { record: records[0] ?? null, now, askedAt }, false)
   if (landing !== null) return landing
-  const runs = { kind: 'in_progress', attempt: 1, retryAfterMs: TWIN_RETRY_MS, verified: true } as const
-  return refusal(context, command, runs, null)
+  return stillRunning(context, command)
 }
 
 function givenBack(op: Declared, cause: unknown): Landing {
