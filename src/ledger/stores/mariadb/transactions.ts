@@ -4,6 +4,7 @@ import { createLife } from '../../store/life.ts'
 import type { Transactions } from '../../store/port.ts'
 import { createSavepoints } from '../../store/savepoints.ts'
 import type { Calls } from '../../store/sql/calls.ts'
+import { rollBack } from '../../store/sql/connection.ts'
 import { answerUnchanged } from '../../store/sql/decide.ts'
 import { unfit } from '../../store/sql/fit.ts'
 import type { TableQuery } from '../../store/sql/tables.ts'
@@ -12,7 +13,7 @@ import { createServerTransactions, createTurns, runningTwin } from '../../store/
 import type { SqlRow, SqlTx, SqlValue } from '../../store/sql.ts'
 import { ROUNDS } from './claims.ts'
 import type { Connection } from './connection.ts'
-import { borrow, rollBack } from './connection.ts'
+import { borrow, ISOLATION } from './connection.ts'
 import { decideRound, readRecords } from './decide.ts'
 import type { MariadbPool } from './driver.ts'
 import * as errors from './errors.ts'
@@ -100,8 +101,7 @@ async function begin({ fault }: Calls<Connection>, { connection, call }: Ground<
     await connection.query(
       `${SAVE}, SESSION idle_transaction_timeout = ${idle}, SESSION innodb_lock_wait_timeout = ${lock}`,
     )
-    // A default of REPEATABLE READ would not see what a twin committed.
-    await connection.query('SET TRANSACTION ISOLATION LEVEL READ COMMITTED')
+    await connection.query(ISOLATION)
     await connection.query('START TRANSACTION READ WRITE')
   } catch (error) {
     connection.destroy(error as Error)

@@ -1,7 +1,7 @@
 import { checkAdvance } from '../../store/advance.ts'
 import type { StoreClock } from '../../store/port.ts'
+import { inTransaction } from '../../store/sql/connection.ts'
 import { clockOffsetFunction, nowSql } from './clock-sql.ts'
-import { inTransaction } from './connection.ts'
 import type { Core } from './core.ts'
 
 export function createClock(core: Core, testClock: boolean): StoreClock {

@@ -4,6 +4,7 @@ import type { MigrateMode, MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations, tablesTooOld } from '../../store/migrations.ts'
 import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
 import { MIGRATION_MS } from '../../store/sql/calls.ts'
+import { inTransaction } from '../../store/sql/connection.ts'
 import {
   migrationsTable,
   pendingStatements,
@@ -14,7 +15,6 @@ import {
 } from '../../store/sql/schema.ts'
 import { clockOffsetFunction } from './clock-sql.ts'
 import type { Connection } from './connection.ts'
-import { inTransaction } from './connection.ts'
 import { isForbidden } from './errors.ts'
 import type { Names } from './names.ts'
 import { quoteName, quoteText } from './names.ts'

@@ -1,7 +1,7 @@
 import { limits } from '../../core/limits.ts'
+import { inTransaction } from '../../store/sql/connection.ts'
 import type { RecordTables, TableQuery } from '../../store/sql/tables.ts'
 import { nowSql } from './clock-sql.ts'
-import { inTransaction } from './connection.ts'
 import type { Borrowed, Core } from './core.ts'
 import { postgres } from './dialect.ts'
 import { numbered } from './tx.ts'
