@@ -54,23 +54,29 @@ async function count(tables: RecordTables, query: TableQuery, filter: RecordFilt
   }
 }
 
-/** Newest first. The cursor begins with a letter, so that none of another query is taken for it. */
+/** They are few, and the reconciler goes through all of them: newest first, or in the order of their ids. */
 async function unknowns(
   tables: RecordTables,
   query: TableQuery,
   { limit, cursor }: { readonly limit: number; readonly cursor: string | null },
 ): Promise<Page<LedgerRecord>> {
-  const below = cursor === null ? FOREVER : Number(/^u(\d{1,16})$/.exec(cursor)?.[1])
-  if (Number.isNaN(below)) throw foreignCursor()
+  const { dialect, unknownsKey } = tables
+  const { column, type, beyond, direction, cursors } = unknownOrders[unknownsKey]
+  if (cursor !== null && !cursors.test(cursor)) throw foreignCursor()
   const most = Math.min(limit, limits.pageRows)
-  const big = tables.dialect.place('bigint')
   const found = await query(
-    `SELECT u.fence AS place, ${recordSql(tables, 'r')}
-     FROM (SELECT fence, id FROM ${tables.unknowns} WHERE fence < ${big} ORDER BY fence DESC LIMIT ${big}) AS u
+    `SELECT ${type === 'id' ? dialect.idText('u.id') : 'u.fence'} AS place, ${recordSql(tables, 'r')}
+     FROM (SELECT * FROM ${tables.unknowns} WHERE ${column} ${beyond} ${dialect.place(type)}
+       ORDER BY ${column} ${direction} LIMIT ${dialect.place('bigint')}) AS u
      LEFT JOIN ${tables.records} AS r ON ${tables.byId('u.id')} AND r.state = ${stateCode.unknown}
-     ORDER BY u.fence DESC`,
-    [below, most],
+     ORDER BY u.${column} ${direction}`,
+    [cursor ?? (type === 'id' ? '' : FOREVER), most],
   )
   const rows = found.filter((row) => row['fence'] !== null).map(recordOf)
-  return { rows, cursor: found.length < most ? null : `u${String(found.at(-1)?.['place'])}` }
+  return { rows, cursor: found.length < most ? null : String(found.at(-1)?.['place']) }
 }
+
+const unknownOrders = {
+  fence: { column: 'fence', type: 'bigint', beyond: '<', direction: 'DESC', cursors: /^\d{1,16}$/ },
+  id: { column: 'id', type: 'id', beyond: '>', direction: 'ASC', cursors: /^[0-9a-f]{32}$/ },
+} as const

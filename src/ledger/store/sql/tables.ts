@@ -8,8 +8,9 @@ import { fromRow, stateCode } from '../row.ts'
 export interface RecordTables {
   readonly dialect: Dialect
   readonly records: string
-  /** The fences and ids of records whose outcome is unknown. */
+  /** The records whose outcome is unknown, and the column that is the key of their table. */
   readonly unknowns: string
+  readonly unknownsKey: 'fence' | 'id'
   readonly tallies: string
   /** SQL: the store's time in whole milliseconds. */
   readonly now: string

@@ -10,6 +10,7 @@ export function createTables(calls: Calls<Connection>): RecordTables {
   return {
     dialect: mariadb,
     records: 'onceonly_records',
+    unknownsKey: 'fence',
     unknowns: 'onceonly_unknowns',
     tallies: 'onceonly_tallies',
     now: NOW,

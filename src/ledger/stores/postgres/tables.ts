@@ -17,6 +17,7 @@ export function createTables(core: Core): RecordTables {
   return {
     dialect: postgres,
     records: names.records,
+    unknownsKey: 'fence',
     unknowns: names.unknowns,
     tallies: names.tallies,
     now: nowSql(names),

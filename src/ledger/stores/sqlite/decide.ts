@@ -70,9 +70,10 @@ function carefully(connection: Connection, turn: Turn, request: Request, at: Mom
 function write({ records }: Connection, stored: LedgerRecord | null, record: LedgerRecord): void {
   if (stored === null) records.insert(record)
   else records.update(record, stored.incarnation !== record.incarnation)
+  const was = stored?.state === 'unknown'
   const is = record.state === 'unknown'
-  if (is && stored?.state !== 'unknown') records.addUnknown(record)
-  if (stored?.state === 'unknown' && !is) records.removeUnknown(stored)
+  if (is && !was) records.addUnknown(record.id)
+  if (was && !is) records.removeUnknown(record.id)
 }
 
 /** The counter is the largest fence among the records; what it does not show is kept as the floor. */

@@ -20,8 +20,8 @@ export interface RecordStatements {
   insert(record: LedgerRecord): void
   /** A new incarnation starts its counts anew. */
   update(record: LedgerRecord, newIncarnation: boolean): void
-  addUnknown(record: LedgerRecord): void
-  removeUnknown(record: LedgerRecord): void
+  addUnknown(id: RecordId): void
+  removeUnknown(id: RecordId): void
 }
 
 /** `id` and the counts are handled apart. */
@@ -58,8 +58,8 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
   const restart = db.prepare(
     `${UPDATE}, replays = 0, conflicts = 0, in_progress = 0, repeated_at = NULL WHERE ${BY_ID}`,
   )
-  const addUnknown = db.prepare('INSERT OR REPLACE INTO onceonly_unknowns (fence, id) VALUES (?, ?)')
-  const removeUnknown = db.prepare('DELETE FROM onceonly_unknowns WHERE fence = ?')
+  const addUnknown = db.prepare('INSERT OR IGNORE INTO onceonly_unknowns (id) VALUES (?)')
+  const removeUnknown = db.prepare('DELETE FROM onceonly_unknowns WHERE id = ?')
   return {
     read: (id, anchor) => {
       const blob = blobOf(id)
@@ -98,8 +98,8 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
       const blob = blobOf(record.id)
       statement.run(...valuesOf(record), blob, blob)
     },
-    addUnknown: ({ fence, id }) => void addUnknown.run(fence, blobOf(id)),
-    removeUnknown: ({ fence }) => void removeUnknown.run(fence),
+    addUnknown: (id) => void addUnknown.run(blobOf(id)),
+    removeUnknown: (id) => void removeUnknown.run(blobOf(id)),
   }
 }
 

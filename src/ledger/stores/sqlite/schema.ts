@@ -4,14 +4,7 @@ import { LEDGER_ROOM, ledgerMigrations } from '../../store/ledger-migrations.ts'
 import type { MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations } from '../../store/migrations.ts'
 import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
-import {
-  migrationsTable,
-  pendingStatements,
-  recordColumns,
-  stepsOf,
-  talliesTable,
-  unknownsTable,
-} from '../../store/sql/schema.ts'
+import { migrationsTable, pendingStatements, recordColumns, stepsOf, talliesTable } from '../../store/sql/schema.ts'
 
 const words = { integer: 'INTEGER', small: 'INTEGER', text: 'TEXT', id: 'BLOB' }
 
@@ -32,7 +25,7 @@ const version1 = [
   // Fences only grow, so this index is written at its end; it serves the newest-first list and the low-water mark.
   'CREATE INDEX onceonly_records_fence ON onceonly_records (fence)',
   // Few records are ever unknown: this finds them without a scan and costs the others nothing.
-  unknownsTable('onceonly_unknowns', words),
+  'CREATE TABLE onceonly_unknowns (id BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID',
   // One row that every write transaction reads first: the floor of fences, the clock, and what wakes other processes.
   `CREATE TABLE onceonly_meta (
      one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -20,6 +20,7 @@ export function createTables(engine: Engine): RecordTables {
     dialect: sqlite,
     records: 'onceonly_records',
     unknowns: 'onceonly_unknowns',
+    unknownsKey: 'id',
     tallies: 'onceonly_tallies',
     now: NOW_SQL,
     lastFence: `max((SELECT fence FROM onceonly_meta), coalesce((SELECT max(fence) FROM onceonly_records), 0))`,
