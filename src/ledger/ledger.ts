@@ -151,7 +151,10 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
       throw new OnceError('bad_option', text)
     }
     if (op.effect === 'transaction' && store.transactions === undefined) {
-      throw new OnceError('bad_option', `The ${store.name} store has no transactions for ${op.name}.`)
+      throw new OnceError(
+        'bad_option',
+        `The ${store.name} store has no transactions for ${op.name}. Use sqliteStore(path) or postgresStore(pool), or another \`effect\`.`,
+      )
     }
     declared.set(op.name, op)
     return createOperation(context, op)

@@ -1,6 +1,7 @@
 import { OnceError } from '../ledger/core/errors.ts'
 import { exceedsBytes } from '../ledger/core/identity.ts'
 import { limits } from '../ledger/core/limits.ts'
+import { kindOf } from '../ledger/core/option-names.ts'
 import type { RunContext } from './context.ts'
 
 /** A durable function: its steps are recorded, so that any worker can continue where another one stopped. */
@@ -37,6 +38,9 @@ export interface RunOptions {
 export function defineRun<I, O>(name: string, body: RunBody<I, O>, options: RunOptions = {}): RunDefinition<I, O> {
   const { version = 1 } = options
   checkName('run', name)
+  if (typeof body !== 'function') {
+    throw new OnceError('bad_option', `The run ${name} needs a body: a function, not ${kindOf(body)}.`)
+  }
   if (!Number.isSafeInteger(version) || version < 1 || version > limits.runVersions) {
     throw new OnceError(
       'bad_option',

@@ -3,6 +3,8 @@ import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { fingerprintOf } from '../ledger/core/fingerprint.ts'
 import { defaults, limits } from '../ledger/core/limits.ts'
+import { checkOptions } from '../ledger/core/option-names.ts'
+import { checkSqlStore } from '../ledger/sql-store.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import { createListeners } from '../runtime/listeners.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -51,6 +53,18 @@ export interface EngineOptions {
   /** Time, randomness and scheduling; a simulator gives its own. @default the system's */
   readonly runtime?: Runtime
 }
+
+const engineOptions = {
+  store: true,
+  runs: true,
+  concurrency: true,
+  leaseMs: true,
+  pollMs: true,
+  checkDeterminism: true,
+  work: true,
+  on: true,
+  runtime: true,
+} satisfies Record<keyof EngineOptions, true>
 
 export interface StartOptions<I> {
   /** The identity of the run: starting it again returns the same run. */
@@ -102,9 +116,13 @@ export interface Engine extends RunOperator {
  * ```
  */
 export async function createEngine(options: EngineOptions): Promise<Engine> {
+  checkOptions('createEngine', options, engineOptions)
   const { store, runs, runtime = createRuntime(), work = true, on } = options
+  checkSqlStore('createEngine', store)
   const { sql } = store
-  if (sql === undefined) throw new OnceError('bad_option', 'createEngine needs a `store` on SQLite or PostgreSQL.')
+  if (!Array.isArray(runs)) {
+    throw new OnceError('bad_option', 'createEngine needs `runs`: a list of what defineRun returned.')
+  }
   const definitions = new Map(runs.map((run) => [run.name, run]))
   if (definitions.size < runs.length) throw new OnceError('bad_option', 'Two runs have the same name.')
   await sql.migrate(RUN_ROOM, runMigrations)
@@ -260,7 +278,10 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     return (stopping ??= end())
   }
   return {
-    start: (definition, given) => start(definition, given),
+    async start(definition, given) {
+      checkOptions('`start`', given, { runId: true, input: true, ifFinished: true })
+      return start(definition, given)
+    },
     handle,
     replay,
     ...operator,

@@ -1,4 +1,5 @@
 import { limits } from '../../ledger/core/limits.ts'
+import { checkOptions } from '../../ledger/core/option-names.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { sqlStoreOf } from '../../ledger/sql-store.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
@@ -13,7 +14,7 @@ import { createFailures } from './failures.ts'
 import type { InboxDeadLetters, MessageExplanation } from './operate.ts'
 import { createDeadLetters, explain } from './operate.ts'
 import type { InboxOptions } from './options.ts'
-import { settingsOf } from './options.ts'
+import { inboxOptions, settingsOf } from './options.ts'
 import { createOrder } from './order.ts'
 import type { Parts } from './parts.ts'
 import type { IncomingMessage, Subscriber, Subscription } from './port.ts'
@@ -61,6 +62,7 @@ export interface Inbox<Tx> {
  * ```
  */
 export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx> {
+  checkOptions('createInbox', given, inboxOptions)
   // Inside, every transaction is just SQL; what more the store's own type can do matters to the effects only.
   const parts = partsOf(given as unknown as InboxOptions<SqlTx>)
   const subscriptions = new Set<Subscription>()

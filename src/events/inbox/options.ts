@@ -60,6 +60,24 @@ export interface InboxOptions<Tx extends SqlTx> {
   readonly runtime?: Runtime
 }
 
+/** Every option by its name. */
+export const inboxOptions = {
+  ledger: true,
+  consumer: true,
+  windowMs: true,
+  parse: true,
+  fingerprint: true,
+  intent: true,
+  ordered: true,
+  effectMs: true,
+  maxFailures: true,
+  maxUnfinished: true,
+  backoff: true,
+  on: true,
+  background: true,
+  runtime: true,
+} satisfies Record<keyof InboxOptions<SqlTx>, true>
+
 export interface OrderedOptions {
   /**
    * Where the line of a key begins that this consumer has never handled: with number 1, or with the lowest number that

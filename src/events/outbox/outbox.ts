@@ -1,4 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import { checkOptions } from '../../ledger/core/option-names.ts'
+import { checkSqlStore } from '../../ledger/sql-store.ts'
 import type { OutboxMessage, OutboxPort } from '../../ledger/store/outbox.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
@@ -50,7 +52,10 @@ export interface Outbox extends OutboxPort<SqlTx> {
  * })
  * ```
  */
-export function createOutbox({ store }: OutboxOptions): Outbox {
+export function createOutbox(options: OutboxOptions): Outbox {
+  checkOptions('createOutbox', options, { store: true } satisfies Record<keyof OutboxOptions, true>)
+  const { store } = options
+  checkSqlStore('createOutbox', store)
   const tables = outboxTablesOf(store)
   const { sql } = store
   const add = createAdd(sql)

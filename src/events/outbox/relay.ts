@@ -1,6 +1,8 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { defaults, limits } from '../../ledger/core/limits.ts'
+import { checkOptions } from '../../ledger/core/option-names.ts'
 import type { Backoff } from '../../ledger/core/retry.ts'
+import { checkSqlStore } from '../../ledger/sql-store.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { Watch } from '../../ledger/store/watch.ts'
 import { createBell } from '../../runtime/bell.ts'
@@ -82,6 +84,8 @@ export interface Relay {
  * ```
  */
 export function createRelay(options: RelayOptions): Relay {
+  checkOptions('createRelay', options, relayOptions)
+  checkSqlStore('createRelay', options.store)
   const settings = settingsOf(options)
   const { store, runtime = createRuntime() } = options
   const tables = outboxTablesOf(store)
@@ -187,12 +191,26 @@ function run(parts: RelayParts, store: SqlStore, prepare: () => Promise<void>): 
   }
 }
 
+const relayOptions = {
+  store: true,
+  publisher: true,
+  leaseMs: true,
+  publishMs: true,
+  maxAttempts: true,
+  backoff: true,
+  idMs: true,
+  forgetKeysMs: true,
+  on: true,
+  runtime: true,
+} satisfies Record<keyof RelayOptions, true>
+
 const BACKOFF: Backoff = { baseMs: defaults.relayBackoffBaseMs, capMs: defaults.relayBackoffCapMs }
 
 function settingsOf(options: RelayOptions): RelaySettings {
   const { store, publisher, leaseMs = defaults.relayLeaseMs, maxAttempts = defaults.relayAttempts } = options
   const { backoff = BACKOFF, idMs = defaults.outboxIdMs, forgetKeysMs = null } = options
-  if (typeof publisher?.publish !== 'function') bad('publisher', 'must be the adapter of a broker')
+  if (typeof publisher?.publish !== 'function')
+    bad('publisher', 'must be the adapter of a broker, such as createLocalBus({ store })')
   whole('leaseMs', leaseMs, limits.leaseMinMs, limits.leaseMaxMs)
   // What is begun is confirmed and marked while the lease lasts.
   const publishMost = Math.floor(leaseMs / 2)

@@ -1,6 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { exceedsBytes } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
+import { checkOptions } from '../../ledger/core/option-names.ts'
 import type { Cell, EnterMove, EnterStay, SagaDefinition, Spec, Specs, StartCell } from './definition.ts'
 import { sagaDefaults, sagaLimits } from './limits.ts'
 
@@ -58,9 +59,23 @@ export interface Machine {
 export function defineSaga<Data, const Events extends Specs, const State extends string, const Terminal extends string>(
   definition: SagaDefinition<Data, Events, State, Terminal>,
 ): SagaDefinition<Data, Events, State, Terminal> {
+  checkOptions('defineSaga', definition, definitionOptions)
   machineOf(definition)
   return definition
 }
+
+const definitionOptions = {
+  name: true,
+  events: true,
+  states: true,
+  terminal: true,
+  data: true,
+  table: true,
+  onEnter: true,
+  oneShot: true,
+  keepMs: true,
+  deferMs: true,
+} satisfies Record<keyof Untyped, true>
 
 /** Every definition has this shape, once its types are left out. */
 interface Untyped {

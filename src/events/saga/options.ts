@@ -1,5 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
+import { checkOptions, kindOf } from '../../ledger/core/option-names.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -60,4 +61,25 @@ export function settingsOf(options: Partial<Settings>): Settings {
 
 function withoutUndefined(options: Partial<Settings>): Partial<Settings> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+const sagaOptions = {
+  definition: true,
+  ledger: true,
+  inbox: true,
+  conflictDelaysMs: true,
+  laterMs: true,
+  partition: true,
+  background: true,
+  dueEveryMs: true,
+  on: true,
+  runtime: true,
+} satisfies Record<keyof SagaOptions<unknown, Specs, string, string>, true>
+
+export function checkSagaOptions(options: Readonly<Partial<Record<keyof typeof sagaOptions, unknown>>>): void {
+  checkOptions('createSaga', options, sagaOptions)
+  const { definition } = options
+  if (Array.isArray((definition as { readonly states?: unknown } | undefined)?.states)) return
+  const text = `The \`definition\` of createSaga is ${kindOf(definition)}. Give what defineSaga returned.`
+  throw new OnceError('bad_option', text, { details: { option: 'definition' } })
 }

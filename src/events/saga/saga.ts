@@ -16,6 +16,7 @@ import { sagaDefaults } from './limits.ts'
 import type { INITIAL } from './machine.ts'
 import { topicsOf } from './machine.ts'
 import type { SagaOptions } from './options.ts'
+import { checkSagaOptions } from './options.ts'
 import type { PendingView } from './pending.ts'
 import type { Run } from './receive.ts'
 import { effectOf, emitEntry } from './receive.ts'
@@ -78,6 +79,7 @@ export interface Saga<Data, State extends string> {
 export function createSaga<Data, Events extends Specs, State extends string, Terminal extends string>(
   options: SagaOptions<Data, Events, State, Terminal>,
 ): Saga<Data, State | Terminal> {
+  checkSagaOptions(options)
   const assembly = assemble(options)
   const { machine, instances, history, pending, ready, handle, stop, sql } = assembly
   return {

@@ -7,7 +7,7 @@ import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import type { IncomingBody } from '../protocol/exchange.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
-import { bodyConsumed } from '../protocol/options.ts'
+import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
@@ -95,6 +95,7 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<T
 
   return (definition, handler) => {
     const route = createRoute(options, definition)
+    checkHandler(definition, handler)
     const handle = handler as unknown as Handler<Tx>
 
     async function protect(request: Request, response: Response): Promise<void> {

@@ -29,7 +29,7 @@ import { backgroundOver } from '../protocol/early.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import type { Answer, HeaderList, IncomingBody } from '../protocol/exchange.ts'
 import { hasNoBody, headerOf, headersByName, noBody } from '../protocol/exchange.ts'
-import { bodyConsumed } from '../protocol/options.ts'
+import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
@@ -238,6 +238,7 @@ export function createProtect<Tx>(options: HttpOptions<FastifyRequest, Tx>): Fas
 
   return (definition, handler) => {
     const route = createRoute(options, definition)
+    checkHandler(definition, handler)
     const hooks = createHooks(route, options.ledger)
     const run = createHandler(route, handler as Handler<Tx>, hooks)
     return Object.assign(run, { definition, [hooksMark]: hooks }) as never

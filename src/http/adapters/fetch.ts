@@ -9,7 +9,7 @@ import {
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { contextOf } from '../protocol/context.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
-import { bodyConsumed } from '../protocol/options.ts'
+import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
@@ -70,6 +70,7 @@ export function createProtect<Tx>(options: FetchOptions<Tx>): FetchProtect<Tx> {
 
   return (definition, handler) => {
     const route = createRoute(options, definition)
+    checkHandler(definition, handler)
     const handle = handler as unknown as Handler<Tx>
     async function protect(request: Request, extra: unknown = {}): Promise<Response> {
       // The body is read for the fingerprint; the handler gets a request that can be read again.

@@ -5,7 +5,7 @@ import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../proto
 import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
-import { bodyConsumed } from '../protocol/options.ts'
+import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
@@ -98,6 +98,7 @@ export function createProtect<Tx, V extends Env = any>(options: HonoOptions<Tx, 
   function protect(definition: RouteDefinition<Context<V>>, ...given: readonly unknown[]) {
     const route = createRoute(options, definition)
     const handler = given.at(-1) as Handler
+    checkHandler(definition, handler)
     const validators = given.slice(0, -1) as readonly Validator<Input>[]
 
     return Object.assign(

@@ -8,7 +8,7 @@ import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import type { Answer, IncomingBody } from '../protocol/exchange.ts'
 import { hasNoBody, headerOf, headersByName, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
-import { bodyConsumed } from '../protocol/options.ts'
+import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
@@ -75,6 +75,7 @@ export function createProtect<Tx>(options: KoaOptions<Tx>): KoaProtect<Tx> {
 
   return (definition, handler) => {
     const route = createRoute(options, definition)
+    checkHandler(definition, handler)
     const handle = handler as unknown as Handler<Tx>
 
     async function protect(ctx: KoaContext): Promise<void> {

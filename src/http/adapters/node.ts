@@ -4,7 +4,7 @@ import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../proto
 import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import { isClosing, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
-import { bodyConsumed } from '../protocol/options.ts'
+import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
@@ -60,6 +60,7 @@ export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
 
   return (definition, handler) => {
     const route = createRoute(options, definition)
+    checkHandler(definition, handler)
     const handle = handler as Handler<Tx>
 
     async function protect(request: ReadMessage, response: ServerResponse): Promise<void> {

@@ -1,5 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { clientDefaults } from '../../ledger/core/limits.ts'
+import { checkOptions } from '../../ledger/core/option-names.ts'
 import { backoffMs } from '../../ledger/core/retry.ts'
 import { ClientError } from './errors.ts'
 import type { KeyStorage } from './key.ts'
@@ -25,7 +26,7 @@ export interface Client {
 export interface ClientSendOptions extends RequestInit {
   /**
    * Names the one effect that this request shall have: `order-17/capture`. The same intent has the same key, after a restart,
-   * too; the client needs a place for `keys` for it.
+   * too; the client needs `keys` for it.
    * @default none
    */
   readonly intent?: string
@@ -75,6 +76,16 @@ export interface ClientEvent {
   readonly waitMs: number
 }
 
+const clientOptions = {
+  keys: true,
+  header: true,
+  attempts: true,
+  attemptMs: true,
+  withinMs: true,
+  fetch: true,
+  on: true,
+} satisfies Record<keyof ClientOptions, true>
+
 /** They change nothing, and may be repeated without a key. */
 const READING = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 const BACKOFF = { baseMs: clientDefaults.backoffBaseMs, capMs: clientDefaults.backoffCapMs }
@@ -92,6 +103,7 @@ const BACKOFF = { baseMs: clientDefaults.backoffBaseMs, capMs: clientDefaults.ba
  * ```
  */
 export function createClient(options: ClientOptions = {}): Client {
+  checkOptions('createClient', options, clientOptions)
   const { keys, header = 'Idempotency-Key', on = () => undefined } = options
   const { attempts = clientDefaults.attempts, withinMs = clientDefaults.withinMs } = options
   const { attemptMs = clientDefaults.attemptMs } = options
@@ -102,7 +114,7 @@ export function createClient(options: ClientOptions = {}): Client {
     if (own !== null) return own
     if (READING.has(method)) return null
     if (intent === undefined) return newKey()
-    if (keys === undefined) throw new OnceError('bad_option', 'An `intent` needs a place for `keys`.')
+    if (keys === undefined) throw needsKeys()
     // Kept before anything is sent: a key that is lost with its request could not be repeated.
     return keys.keep(intent, newKey())
   }
@@ -189,4 +201,9 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', end)
     if (signal.aborted) end()
   })
+}
+
+function needsKeys(): OnceError {
+  const text = 'An `intent` needs the option `keys` of createClient: openFileKeys({ folder }) of onceonly/client-file.'
+  return new OnceError('bad_option', text, { details: { option: 'keys' } })
 }

@@ -81,6 +81,9 @@ export interface GatewayOptions {
 const OWN_PATH = '/.onceonly'
 
 export function createGateway(options: GatewayOptions): Gateway {
+  if (typeof options?.config !== 'object') {
+    throw new OnceError('bad_option', 'createGateway needs a `config`: at least { upstream, routes }.')
+  }
   const config = checkGatewayConfig(options.config)
   const { onError = (error: unknown) => console.error(error) } = options
   const { ownPath = OWN_PATH } = config

@@ -1,22 +1,14 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { unknownOption } from '../../ledger/core/nearest.ts'
+import { foreignNames, kindOf } from '../../ledger/core/option-names.ts'
 import type { Incoming } from './exchange.ts'
-
-/** Names that other libraries use for the same thing. */
-const foreign: Readonly<Record<string, string>> = {
-  ttl: 'retainMs',
-  expiresIn: 'retainMs',
-  lifetime: 'retainMs',
-  timeout: 'maxRunMs',
-  lockTimeout: 'leaseMs',
-}
 
 export function refuseOption(option: string, message: string): never {
   throw new OnceError('bad_option', message, { details: { option } })
 }
 
 export function refuseUnknown(what: string, given: object, known: readonly string[]): void {
-  const unknown = unknownOption(given, known, foreign)
+  const unknown = unknownOption(given, known, foreignNames)
   if (unknown !== null) refuseOption(unknown.name, `${what} has no option \`${unknown.name}\`. ${unknown.advice}`)
 }
 
@@ -40,4 +32,11 @@ export function bodyConsumed({ method, target }: Pick<Incoming, 'method' | 'targ
 
 function pathOf(target: string): string {
   return target.split('?')[0] ?? target
+}
+
+/** Refuses a route without a handler when it is declared, and not with its first request. */
+export function checkHandler(definition: { readonly name?: string }, handler: unknown): void {
+  if (typeof handler === 'function') return
+  const route = `The route ${definition.name ?? 'without a name'}`
+  refuseOption('handler', `${route} needs a handler, the last argument of protect: a function, not ${kindOf(handler)}.`)
 }

@@ -197,6 +197,11 @@ const routeOptions = {
 } satisfies Record<keyof RouteDefinition<never>, true>
 
 export function checkRoute<N>(route: RouteDefinition<N>): void {
+  if (typeof route !== 'object' || route === null) {
+    const text =
+      "protect takes the definition of the route first, such as { name: 'order.place', effect: 'external' }, then its handler."
+    throw new OnceError('bad_option', text, { details: { option: 'definition' } })
+  }
   refuseUnknown(`The route ${route.name ?? 'without a name'}`, route, Object.keys(routeOptions))
   const bad = (option: string, what: string): never => {
     throw new OnceError('bad_option', `Route option \`${option}\` ${what}.`, { details: { option } })

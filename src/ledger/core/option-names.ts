@@ -1,17 +1,39 @@
 import { OnceError } from './errors.ts'
 import { unknownOption } from './nearest.ts'
 
+/** Names that other libraries use for the same thing. */
+export const foreignNames: Readonly<Record<string, string>> = {
+  ttl: 'retainMs',
+  expiresIn: 'retainMs',
+  lifetime: 'retainMs',
+  timeout: 'maxRunMs',
+  lockTimeout: 'leaseMs',
+}
+
 /**
  * Refuses options that do not exist, so that a misspelt one is not ignored in silence.
  *
  * @param caller the function that takes the options, as users call it
  */
 export function checkOptionNames(caller: string, given: unknown, known: readonly string[]): void {
-  if (given === undefined) return
+  if (given !== undefined) checkGiven(caller, given, known)
+}
+
+/**
+ * As `checkOptionNames`, for a function that cannot do without options.
+ *
+ * @param known every option by its name: a table, so that the compiler can refuse one that lacks an option
+ */
+export function checkOptions(caller: string, given: unknown, known: Readonly<Record<string, true>>): void {
+  checkGiven(caller, given, Object.keys(known))
+}
+
+function checkGiven(caller: string, given: unknown, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new OnceError('bad_option', `${caller} takes its options as an object, not as ${kindOf(given)}.`)
   }
-  const unknown = unknownOption(given, known)
+  const foreign = Object.entries(foreignNames).filter(([, name]) => known.includes(name))
+  const unknown = unknownOption(given, known, Object.fromEntries(foreign))
   if (unknown === null) return
   const { name, advice } = unknown
   throw new OnceError('bad_option', `${caller} has no option \`${name}\`. ${advice}`, { details: { option: name } })

@@ -5,6 +5,7 @@ import { isStreamName } from '../protocol/fields.ts'
 import type { LogPlace, MessageIdentity, ServerFrame } from '../protocol/protocol.ts'
 import { closeCodes, identityText } from '../protocol/protocol.ts'
 import { sessionLimits } from '../session-limits.ts'
+import { checkClientOptions } from './check-options.ts'
 import type { Connection } from './connection.ts'
 import { createConnection } from './connection.ts'
 import { StreamError } from './errors.ts'
@@ -44,8 +45,8 @@ const DOUBLINGS_MOST = 16
  * ```
  */
 export async function createStreamClient(options: StreamClientOptions): Promise<StreamClient> {
+  checkClientOptions(options)
   const { room, regions, transport, receiver, mode } = options
-  if (regions.length === 0) throw new OnceError('bad_option', '`regions` is empty.')
   // Every connection would refuse it again.
   const odd = [room, ...regions].find((each) => !isStreamName(each))
   if (odd !== undefined)

@@ -1,3 +1,4 @@
+import { OnceError } from '../../ledger/core/errors.ts'
 import type { ClientLink, ClientTransport, LinkEvents } from './ports.ts'
 
 /** The subprotocol of our frames. */
@@ -53,6 +54,11 @@ const NORMAL = 1000
  * ```
  */
 export function createWebSocketTransport(options: WebSocketTransportOptions): ClientTransport {
+  if (typeof options?.url !== 'function') {
+    const text =
+      'createWebSocketTransport needs `url`: a function of the region, such as () => `wss://example.com/socket`.'
+    throw new OnceError('bad_option', text, { details: { option: 'url' } })
+  }
   const { url, token = () => null, openMs = OPEN_MS } = options
   const WebSocketClass = options.WebSocket ?? (globalThis as unknown as { WebSocket: ClientSocketClass }).WebSocket
 

@@ -1,4 +1,5 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import { checkSqlStore } from '../../ledger/sql-store.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { StreamError } from '../client/errors.ts'
@@ -28,6 +29,7 @@ const OPENER = 'opener'
  * For clients that live beside a store: a crash in the middle of a receiver leaves neither its writes nor its position.
  */
 export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): SqlPlace {
+  checkSqlStore('createSqlPlace', store)
   const { inTransaction } = openStreamTables(store)
   const opener = createClientRuntime().newId()
   // Held until the transaction ends, so that the next process that opens the storage finds all earlier writes.

@@ -1,4 +1,5 @@
 import { limits } from '../../ledger/core/limits.ts'
+import { checkSqlStore } from '../../ledger/sql-store.ts'
 import { createLeaseSql } from '../../ledger/store/leases.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
@@ -32,6 +33,7 @@ function rowOf({ g, client, epoch, cseq }: OrderRowRead): OrderRow {
 
 /** The final order of rooms, in the store that all regions share: SQLite for one process, PostgreSQL for many. */
 export function createSqlOrderLog({ store }: { readonly store: SqlStore }): OrderLog {
+  checkSqlStore('createSqlOrderLog', store)
   const { sql } = store
   const { dialect, now } = sql
   const { prepare, inTransaction } = openStreamTables(store)

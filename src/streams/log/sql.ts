@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../ledger/core/digest.ts'
+import { checkSqlStore } from '../../ledger/sql-store.ts'
 import { createGroupCommit, isStatementSpoiled } from '../../ledger/store/group-commit.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { RoomDialect, SqlTx } from '../../ledger/store/sql.ts'
@@ -27,6 +28,7 @@ const TOPIC_CHARS = 16
 
 /** Rooms of one region in an SQL store. Writes that come together share one transaction, whatever their rooms. */
 export function createSqlRoomLog({ store, region, runtime = createRuntime() }: SqlRoomLogOptions): RoomLog {
+  checkSqlStore('createSqlRoomLog', store)
   const { sql } = store
   const epoch = runtime.random().toString(36).slice(2).padEnd(EPOCH_CHARS, '0').slice(0, EPOCH_CHARS)
   const ownLog = `${region}.${epoch}`

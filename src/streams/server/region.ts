@@ -69,7 +69,11 @@ export interface StreamRegionOptions {
 }
 
 export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
-  const { region, log, exchange } = options
+  const { region, log, exchange } = options ?? {}
+  if (typeof log?.open !== 'function') {
+    const text = 'createStreamRegion needs a `log`: pass createSqlRoomLog({ store, region }).'
+    throw new OnceError('bad_option', text, { details: { option: 'log' } })
+  }
   for (const name of [region, ...(options.peers ?? [])]) {
     if (!isStreamName(name)) throw new OnceError('bad_option', `\`${name}\` is not a valid name of a region.`)
   }

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { createLedger } from 'onceonly'
+import { createClient } from 'onceonly/client'
+import { createGateway } from 'onceonly/gateway'
+import { createInbox } from 'onceonly/inbox'
+import { memoryStore } from 'onceonly/memory'
+import { createProtect } from 'onceonly/node'
+import { createOutbox, createRelay } from 'onceonly/outbox'
+import { postgresStore } from 'onceonly/postgres'
+import { redisStore } from 'onceonly/redis'
+import { createEngine, defineRun } from 'onceonly/run'
+import { createSaga, defineSaga } from 'onceonly/saga'
+import { sqliteStore } from 'onceonly/sqlite'
+import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+import { createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
+
+/** The likeliest mistakes of a first use, with the whole text that their author reads; a page shows the same table. */
+
+const folder = mkdtempSync(join(tmpdir(), 'onceonly-first-use-'))
+const memory = memoryStore()
+const once = createLedger({ store: memory, background: false })
+const sqlite = sqliteStore(join(folder, 'first.db'))
+const sql = createLedger({ store: sqlite, background: false })
+const engine = await createEngine({ store: sqlite, runs: [], work: false })
+after(async () => {
+  await engine.stop()
+  await once.stop()
+  await sql.stop()
+  rmSync(folder, { recursive: true })
+})
+
+const wrong = (value: unknown) => value as never
+const never = () => assert.fail('the effect ran')
+const identity = { tenant: 'acme', caller: 'shop', key: 'k' }
+const pay = once.operation({ name: 'pay', effect: 'external' })
+const place = sql.operation({ name: 'place', effect: 'transaction' })
+const mail = sql.operation({ name: 'mail', effect: 'external' })
+const blank = once.operation({ name: 'blank', effect: 'external', fingerprint: () => undefined })
+const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shop' }) })
+const room = { room: 'lobby', regions: ['eu'], transport: { connect: never }, receiver: { message: never } }
+const lost = defineRun('lost', async () => 1)
+
+const firstUses: Readonly<Record<string, () => unknown>> = {
+  "postgresStore('postgres://…')": () => postgresStore(wrong('postgres://localhost/app')),
+  'postgresStore({ connectionString })': () => postgresStore(wrong({ connectionString: 'postgres://localhost/app' })),
+  'redisStore({})': () => redisStore(wrong({})),
+  "sqliteStore(':memory:')": () => sqliteStore(':memory:'),
+  'createLedger({})': () => createLedger(wrong({})),
+  'createLedger({ store: pool })': () => createLedger(wrong({ store: { query: never, connect: never } })),
+  'createLedger({ store: ledger })': () => createLedger(wrong({ store: once })),
+  'an operation without `effect`': () => once.operation(wrong({ name: 'refund' })),
+  'an operation with `ttl`': () => once.operation(wrong({ name: 'refund', effect: 'external', ttl: 5 })),
+  'an operation with `leaseMs: 30`': () => once.operation({ name: 'refund', effect: 'external', leaseMs: 30 }),
+  'an operation declared twice': () => once.operation({ name: 'pay', effect: 'external' }),
+  'a transaction on a store without them': () => {
+    const { transactions: _, ...store } = memoryStore()
+    createLedger({ store, background: false }).operation(wrong({ name: 'refund', effect: 'transaction' }))
+  },
+  'run without an effect': () => pay.run(identity, 1, wrong(undefined)),
+  'run with a number as key': () => pay.run(wrong({ ...identity, key: 7 }), 1, never),
+  'run with an empty tenant': () => pay.run({ ...identity, tenant: '' }, 1, never),
+  'a `fingerprint` without a result': () => blank.run(identity, 1, never),
+  'a leased operation inside a transaction': () => place.run(identity, 1, () => mail.run(identity, 1, never)),
+  'createProtect without `who`': () => createProtect(wrong({ ledger: once })),
+  'createProtect({ ledger: store })': () => createProtect(wrong({ ledger: memory, who: never })),
+  'protect(handler)': () => protect(wrong(never), wrong(undefined)),
+  'protect(definition)': () => protect({ name: 'order.place', effect: 'external' }, wrong(undefined)),
+  'a route with `timeout`': () => protect(wrong({ name: 'order.place', effect: 'external', timeout: 5 }), never),
+  'createInbox({ ledger: store })': () => createInbox(wrong({ ledger: sqlite, consumer: 'billing' })),
+  'createInbox on the memory store': () => createInbox(wrong({ ledger: once, consumer: 'billing' })),
+  'an inbox with `window`': () => createInbox(wrong({ ledger: sql, consumer: 'billing', window: 5 })),
+  'createOutbox on the memory store': () => createOutbox(wrong({ store: memory })),
+  'createOutbox()': () => createOutbox(wrong(undefined)),
+  'createRelay without a publisher': () => createRelay(wrong({ store: sqlite })),
+  'createSaga without a definition': () => createSaga(wrong({ ledger: sql })),
+  'defineSaga()': () => defineSaga(wrong(undefined)),
+  'createEngine({ store: ledger })': () => createEngine(wrong({ store: sql, runs: [] })),
+  'createEngine without `runs`': () => createEngine(wrong({ store: sqlite })),
+  'defineRun without a body': () => defineRun('onboard', wrong(undefined)),
+  'a run that is not registered': () => engine.start(lost, { runId: 'r', input: wrong(undefined) }),
+  'start without options': () => engine.start(lost, wrong(undefined)),
+  'a stream client without a transport': () =>
+    createStreamClient(wrong({ ...room, transport: undefined, mode: 'at-least-once' })),
+  "a stream client with `mode: 'once'`": () => createStreamClient(wrong({ ...room, mode: 'once' })),
+  'a stream client without a receiver': () =>
+    createStreamClient(wrong({ ...room, receiver: undefined, mode: 'at-least-once' })),
+  'a stream client with `plce`': () => createStreamClient(wrong({ ...room, mode: 'at-least-once', plce: 1 })),
+  "createWebSocketTransport({ url: 'wss://…' })": () => createWebSocketTransport(wrong({ url: 'wss://example.com' })),
+  'createSqlRoomLog on the memory store': () => createSqlRoomLog(wrong({ store: memory, region: 'eu' })),
+  'createSqlOrderLog on the memory store': () => createSqlOrderLog(wrong({ store: memory })),
+  'createStreamRegion without a log': () => createStreamRegion(wrong({ region: 'eu' })),
+  'createGateway()': () => createGateway(wrong(undefined)),
+  'a gateway without an upstream': () => createGateway(wrong({ ledger: once, config: { routes: [] } })),
+  'createClient with `attempst`': () => createClient(wrong({ attempst: 3 })),
+  'a client with an intent and no keys': () =>
+    createClient().send('http://127.0.0.1:9/', { method: 'POST', intent: 'cart-17' }),
+}
+
+async function messageOf(use: () => unknown): Promise<string> {
+  try {
+    await use()
+  } catch (error) {
+    assert.equal((error as Error).name, 'OnceError', String(error))
+    return (error as Error).message
+  }
+  return assert.fail('it was accepted')
+}
+
+test('every first mistake is refused as the page says, before anything is claimed', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/reference/first-mistakes.md'), 'utf8')
+  const shown = page.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| mistake'))
+  const said: string[] = []
+  for (const [what, use] of Object.entries(firstUses)) {
+    const mistake = what.endsWith(')') ? `\`${what}\`` : what
+    said.push(`| ${mistake} | ${(await messageOf(use)).replaceAll('|', '\\|')} |`)
+  }
+  assert.deepEqual(shown, said)
+  assert.equal((await once.list()).rows.length, 0)
+  assert.equal((await sql.list()).rows.length, 0)
+})
