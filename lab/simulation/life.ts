@@ -2,7 +2,7 @@ import type { ClaimId, Fence } from '../../src/ledger/core/identity.ts'
 import type { InProgress, LedgerRecord, Outcome, Pointer } from '../../src/ledger/core/record.ts'
 import type { Decision, Request } from '../../src/ledger/core/request.ts'
 import type { EffectContext } from '../../src/ledger/effect-context.ts'
-import type { SimulatedProcess } from '../../src/testing/simulation.ts'
+import type { SimulatedProcess } from '../../test/support/simulation.ts'
 import type { CommandPlan } from './scenario.ts'
 
 /** What really happened to one identity, kept beside the store, so that a ledger that forgets is found out. */

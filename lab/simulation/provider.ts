@@ -4,7 +4,7 @@ import { final, notDone } from '../../src/ledger/core/verdict.ts'
 import type { ProbeAnswer } from '../../src/ledger/definition.ts'
 import { cannotTell, happened, notFound, prevented } from '../../src/ledger/definition.ts'
 import type { Random } from '../../src/testing/random.ts'
-import type { SimulatedProcess, Simulation } from '../../src/testing/simulation.ts'
+import type { SimulatedProcess, Simulation } from '../../test/support/simulation.ts'
 import type { Life } from './life.ts'
 import type { Trace } from './trace.ts'
 

@@ -4,7 +4,7 @@ import type { Request } from '../../src/ledger/core/request.ts'
 import type { AppliedDecision, TransactionalStore } from '../../src/ledger/store/port.ts'
 import type { MemoryTx } from '../../src/ledger/stores/memory/index.ts'
 import type { Random } from '../../src/testing/random.ts'
-import type { SimulatedProcess, Simulation } from '../../src/testing/simulation.ts'
+import type { SimulatedProcess, Simulation } from '../../test/support/simulation.ts'
 import type { Weather } from './scenario.ts'
 
 /** What one process needs to reach the store, and what may happen to it on the way. */

@@ -1,7 +1,7 @@
 import type { TransactionalStore } from '../../src/ledger/store/port.ts'
 import type { MemoryTx } from '../../src/ledger/stores/memory/index.ts'
 import type { Random } from '../../src/testing/random.ts'
-import type { Simulation } from '../../src/testing/simulation.ts'
+import type { Simulation } from '../../test/support/simulation.ts'
 import type { Provider } from './provider.ts'
 import type { Scenario, Weather } from './scenario.ts'
 import type { Trace } from './trace.ts'

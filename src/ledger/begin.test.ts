@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { test } from 'node:test'
-import { beforeCommit } from '../testing/http-faults.ts'
+import { troubled } from '../testing/http-faults.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { final } from './core/verdict.ts'
 import { createLedger } from './ledger.ts'
@@ -70,8 +70,10 @@ test('after the grant the signal of the caller changes nothing', async (context)
 
 test('a handed-over effect whose transaction was rolled back is not run again, and says so', async (context) => {
   let faults = 1
-  const store = beforeCommit(memoryStore(), async () => {
-    if (faults-- > 0) throw new OnceError('store_busy', 'deadlock', { applied: 'no' })
+  const store = troubled(memoryStore(), {
+    async beforeCommit() {
+      if (faults-- > 0) throw new OnceError('store_busy', 'deadlock', { applied: 'no' })
+    },
   })
   const once = ledgerOn(context, store as TransactionalStore<MemoryTx>)
   const place = once.operation({ name: 'place', effect: 'transaction' })

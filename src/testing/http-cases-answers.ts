@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { SECOND } from '../ledger/core/limits.ts'
 import { notDone } from '../ledger/core/verdict.ts'
-import { unreachable } from './http-faults.ts'
-import type { HttpCase, Stage } from './http-stage.ts'
-import { assertProblem, assertReplay, createGate, httpCase, pause, perStage } from './http-stage.ts'
+import type { Gate, HttpCase, Stage } from './http-stage.ts'
+import { assertProblem, assertReplay, createGate, gatedCase, httpCase, pause, perStage } from './http-stage.ts'
 import { until } from './until.ts'
 
 /** Every row of the table of answers, in which the protocol speaks instead of the handler. */
@@ -13,7 +12,7 @@ const done = { status: 201, body: { text: 'done' } } as const
 const other = { body: '{"amount":2}' }
 
 /** Runs the body while a first request is in its handler, and lets it continue afterwards. */
-async function whileRunning(stage: Stage, gate: ReturnType<typeof createGate>, body: () => Promise<void>) {
+async function whileRunning(stage: Stage, gate: Gate, body: () => Promise<void>) {
   const first = stage.open()
   try {
     await gate.reached
@@ -28,24 +27,6 @@ async function whileRunning(stage: Stage, gate: ReturnType<typeof createGate>, b
   assert.equal(stage.runs, 1)
 }
 
-/** A case whose handler waits at a gate; every run of the case has a gate of its own. */
-function gated(
-  name: string,
-  definition: Parameters<typeof httpCase>[1]['definition'],
-  body: (stage: Stage, gate: ReturnType<typeof createGate>) => Promise<void>,
-): HttpCase {
-  const gateOf = perStage(createGate)
-  return httpCase(
-    name,
-    { definition },
-    async (_call, stage) => {
-      await gateOf(stage).pass()
-      return done
-    },
-    (stage) => body(stage, gateOf(stage)),
-  )
-}
-
 export const answerCases: readonly HttpCase[] = [
   httpCase(
     'answers: the first attempt gets what the handler answered',
@@ -58,7 +39,7 @@ export const answerCases: readonly HttpCase[] = [
       assert.equal(answer.header('idempotent-replayed'), null)
     },
   ),
-  gated('answers: a twin waits for the first attempt and gets its answer', external, async (stage, gate) => {
+  gatedCase('answers: a twin waits for the first attempt and gets its answer', external, done, async (stage, gate) => {
     await whileRunning(stage, gate, async () => {
       const twin = stage.open()
       await stage.came(2)
@@ -69,9 +50,10 @@ export const answerCases: readonly HttpCase[] = [
       assert.equal(replay.header('idempotent-replayed'), 'true')
     })
   }),
-  gated(
+  gatedCase(
     'answers: a twin that waited long enough gets "still running"',
     { ...external, whileRunning: { waitMs: 50 } },
+    done,
     async (stage, gate) => {
       await whileRunning(stage, gate, async () => {
         const twin = await stage.ask()
@@ -82,12 +64,18 @@ export const answerCases: readonly HttpCase[] = [
       })
     },
   ),
-  gated('answers: conflict is answered at once', { ...external, whileRunning: 'conflict' }, async (stage, gate) => {
-    await whileRunning(stage, gate, async () => assertProblem(await stage.ask(), 409, 'request-in-progress', true))
-  }),
-  gated(
+  gatedCase(
+    'answers: conflict is answered at once',
+    { ...external, whileRunning: 'conflict' },
+    done,
+    async (stage, gate) => {
+      await whileRunning(stage, gate, async () => assertProblem(await stage.ask(), 409, 'request-in-progress', true))
+    },
+  ),
+  gatedCase(
     'answers: accept answers with the place of the status',
     { ...external, whileRunning: 'accept' },
+    done,
     async (stage, gate) => {
       await whileRunning(stage, gate, async () => {
         const twin = await stage.ask()
@@ -104,9 +92,10 @@ export const answerCases: readonly HttpCase[] = [
       })
     },
   ),
-  gated(
+  gatedCase(
     'answers: another payload is a conflict while the first runs, and afterwards',
     external,
+    done,
     async (stage, gate) => {
       await whileRunning(stage, gate, async () => {
         assertProblem(await stage.ask(other), 409, 'idempotency-key-reused')
@@ -172,7 +161,19 @@ export const answerCases: readonly HttpCase[] = [
       assert.equal((await stage.ask({ key: 'key-2' })).status, 201)
     },
   ),
-  storeDown(),
+  httpCase(
+    'answers: without its store nothing runs, and every caller gets a retryable error',
+    { definition: external },
+    () => done,
+    async (stage) => {
+      stage.trouble.away = true
+      assertProblem(await stage.ask(), 503, 'store-unavailable', true)
+      assert.equal(stage.runs, 0)
+      stage.trouble.away = false
+      assert.equal((await stage.ask()).status, 201)
+      assert.equal(stage.runs, 1)
+    },
+  ),
   httpCase(
     'answers: a caller that lost access is refused, and sees nothing else',
     { definition: { ...external, authorize: ({ header }) => header('x-lost') === undefined } },
@@ -202,26 +203,6 @@ export const answerCases: readonly HttpCase[] = [
     },
   ),
 ]
-
-function storeDown(): HttpCase {
-  const down = { is: false }
-  return httpCase(
-    'answers: without its store nothing runs, and every caller gets a retryable error',
-    { definition: external, wrap: (store) => unreachable(store, () => down.is) },
-    () => done,
-    async (stage) => {
-      down.is = true
-      try {
-        assertProblem(await stage.ask(), 503, 'store-unavailable', true)
-        assert.equal(stage.runs, 0)
-      } finally {
-        down.is = false
-      }
-      assert.equal((await stage.ask()).status, 201)
-      assert.equal(stage.runs, 1)
-    },
-  )
-}
 
 export const profileCases: readonly HttpCase[] = [
   httpCase(

@@ -3,7 +3,7 @@ import { SECOND } from '../ledger/core/limits.ts'
 import type { Reply } from './http-client.ts'
 import type { Act } from './http-site.ts'
 import type { HttpCase, Stage } from './http-stage.ts'
-import { assertReplay, createGate, httpCase, perStage } from './http-stage.ts'
+import { assertReplay, createGate, gatedCase, httpCase, perStage } from './http-stage.ts'
 import { until } from './until.ts'
 
 /** `Prefer: respond-async` on a route that offers it: 202 for the caller, while the handler continues. */
@@ -14,33 +14,6 @@ const external = { effect: 'external', respondAsync: true } as const
 const transaction = { effect: 'transaction', respondAsync: true } as const
 
 const created: Act = { status: 201, headers: [['location', '/things/7']], body: { json: { id: 7 } } }
-
-type Definition = Parameters<typeof httpCase>[1]['definition']
-
-/** A case whose handler waits at a gate; every run of the case has a gate of its own. */
-function gated(
-  name: string,
-  definition: Definition,
-  act: Act,
-  body: (stage: Stage, gate: ReturnType<typeof createGate>) => Promise<void>,
-): HttpCase {
-  const gateOf = perStage(createGate)
-  return httpCase(
-    name,
-    { definition },
-    async (_call, stage) => {
-      await gateOf(stage).pass()
-      return act
-    },
-    async (stage) => {
-      try {
-        await body(stage, gateOf(stage))
-      } finally {
-        gateOf(stage).open()
-      }
-    },
-  )
-}
 
 function assertAccepted(reply: Reply): string {
   assert.equal(reply.status, 202, reply.text())
@@ -74,7 +47,7 @@ const kinds = [
 
 export const asyncCases: readonly HttpCase[] = [
   ...kinds.map(([kind, definition]) =>
-    gated(`async: 202 at once, then the result (${kind})`, definition, created, async (stage, gate) => {
+    gatedCase(`async: 202 at once, then the result (${kind})`, definition, created, async (stage, gate) => {
       const accepted = await stage.ask(now)
       const location = assertAccepted(accepted)
       await gate.reached
@@ -108,7 +81,7 @@ export const asyncCases: readonly HttpCase[] = [
     ),
   ),
   ...kinds.map(([kind, definition]) =>
-    gated(`async: 202 when the wait is over (${kind})`, definition, created, async (stage, gate) => {
+    gatedCase(`async: 202 when the wait is over (${kind})`, definition, created, async (stage, gate) => {
       const location = assertAccepted(await stage.ask(prefer('wait=1, respond-async')))
       gate.open()
       assert.equal((await ended(stage, location)).result.status, 201)
@@ -116,7 +89,7 @@ export const asyncCases: readonly HttpCase[] = [
       assert.equal(stage.runs, 1)
     }),
   ),
-  gated('async: a retry while it runs waits as the route says', external, created, async (stage, gate) => {
+  gatedCase('async: a retry while it runs waits as the route says', external, created, async (stage, gate) => {
     assertAccepted(await stage.ask(now))
     await gate.reached
     const retry = stage.open(now)
@@ -125,7 +98,7 @@ export const asyncCases: readonly HttpCase[] = [
     assert.deepEqual([replay.status, replay.header('idempotent-replayed')], [201, 'true'])
     assert.equal(stage.runs, 1)
   }),
-  gated(
+  gatedCase(
     'async: a retry that waited long enough gets 202 where it prefers that, and else 409',
     { ...external, whileRunning: { waitMs: 20 } },
     created,
@@ -138,7 +111,7 @@ export const asyncCases: readonly HttpCase[] = [
     },
   ),
   ...kinds.map(([kind, definition]) =>
-    gated(
+    gatedCase(
       `async: twenty at once are one run, and get its 202 or its answer (${kind})`,
       { ...definition, whileRunning: 'accept' },
       created,
@@ -156,7 +129,7 @@ export const asyncCases: readonly HttpCase[] = [
     ),
   ),
   ...kinds.map(([kind, definition]) =>
-    gated(
+    gatedCase(
       `async: what the handler refuses after the 202 is recorded (${kind})`,
       definition,
       { status: 422, body: { json: { code: 'no' } } },
@@ -171,7 +144,7 @@ export const asyncCases: readonly HttpCase[] = [
       },
     ),
   ),
-  gated(
+  gatedCase(
     'async: a handler that throws after the 202 leaves an unknown outcome',
     external,
     { throws: new Error('boom') },
@@ -198,7 +171,7 @@ export const asyncCases: readonly HttpCase[] = [
       assert.deepEqual(await stage.written(), ['run 2'])
     },
   ),
-  gated('async: a client that hangs up after its 202 changes nothing', external, created, async (stage, gate) => {
+  gatedCase('async: a client that hangs up after its 202 changes nothing', external, created, async (stage, gate) => {
     const first = stage.open(now)
     await first.received('request-accepted')
     first.hangUp()

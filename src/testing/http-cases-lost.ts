@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { unreachable, withSteps } from './http-faults.ts'
 import type { Act } from './http-site.ts'
-import type { CaseOptions, HttpCase, Stage } from './http-stage.ts'
+import type { Gate, HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, createGate, httpCase, pause, perStage } from './http-stage.ts'
 import { until } from './until.ts'
 
@@ -181,9 +180,64 @@ export const lostCases: readonly HttpCase[] = [
       assert.equal((await stage.ask()).status, 201)
     },
   ),
-  gone(),
-  leader(),
-  notRecorded(),
+  // The client leaves while its claim is on the way: it is given back, and the handler never runs.
+  httpCase(
+    'lost: a client that leaves before its claim is granted gives it back',
+    { definition: external },
+    () => done,
+    async (stage) => {
+      const gate = holdFirstClaim(stage)
+      const first = stage.open()
+      await gate.reached
+      first.hangUp()
+      await stage.left(1)
+      gate.open()
+      await until('the claim is given back', async () => (await stage.records()).length === 0)
+      assert.equal(stage.runs, 0)
+      assert.deepEqual(stage.faults, [])
+      assert.equal((await stage.ask({ body: '{"amount":2}' })).status, 201)
+      assert.equal(stage.runs, 1)
+    },
+  ),
+  // The same, while a twin waits for the answer of the client that left: the twin must not wait forever.
+  httpCase(
+    'lost: a twin of a client that left before its claim was granted runs in its place',
+    { definition: external },
+    () => done,
+    async (stage) => {
+      const gate = holdFirstClaim(stage)
+      const first = stage.open()
+      await gate.reached
+      const twin = stage.open()
+      await stage.came(2)
+      first.hangUp()
+      await stage.left(1)
+      gate.open()
+      const answer = await twin.reply
+      assert.deepEqual([answer.status, answer.text()], [201, 'done'])
+      assert.equal(stage.runs, 1)
+      assertReplay(await stage.ask(), answer)
+    },
+  ),
+  // The effect happened, although its record was not written: the client gets its answer, and the record comes later.
+  httpCase(
+    'lost: a store that is lost after the effect keeps no answer back, and gets its record as soon as it is there',
+    { definition: external },
+    (_call, stage) => {
+      stage.trouble.away = true
+      return done
+    },
+    async (stage) => {
+      const first = await stage.ask()
+      assert.deepEqual([first.status, first.text()], [201, 'done'])
+      const early = await stage.ask()
+      assert.ok(early.status === 503 || early.status === 409, early.text())
+      stage.trouble.away = false
+      await settled(stage)
+      assertReplay(await stage.ask(), first)
+      assert.equal(stage.runs, 1)
+    },
+  ),
   ...[1, 3].map((servers) =>
     httpCase(
       `lost: twenty twins at once ${servers === 1 ? '' : `at ${servers} servers `}are one effect and twenty equal answers`,
@@ -201,141 +255,45 @@ export const lostCases: readonly HttpCase[] = [
       },
     ),
   ),
-  ...(['text', ...ways] as const).map((way) => recordedBeforeTheEnd(way)),
+  // A client that saw the end can rely on the record; what comes before the end does not wait for it.
+  ...(['text', ...ways] as const).map((way) =>
+    httpCase(
+      `lost: the outcome of ${way} is recorded before its last byte is sent`,
+      { definition: external },
+      async (_call, stage) => {
+        if (way === 'text') return done
+        gateOf(stage).open()
+        return as(way, () => gated(stage))
+      },
+      async (stage) => {
+        const gate = createGate()
+        stage.trouble.before = async ({ kind }) => {
+          if (kind === 'settle') await gate.pass()
+        }
+        const first = stage.open()
+        let over = false
+        void first.reply.then(() => void (over = true))
+        await gate.reached
+        // What was written already is on its way, although the outcome is not recorded yet.
+        if (way !== 'text') await first.received('middle,')
+        await pause(80)
+        assert.equal(over, false, 'the end came before the record')
+        gate.open()
+        const reply = await first.reply
+        assert.ok(reply.whole)
+        assert.equal(reply.text(), way === 'text' ? 'done' : 'begin,middle,end')
+        assertReplay(await stage.ask(), reply)
+      },
+    ),
+  ),
 ]
 
-/** A route whose first claim waits at a gate. */
-function firstClaimHeld(held: { gate: ReturnType<typeof createGate> }): CaseOptions {
-  return {
-    definition: external,
-    wrap: (store) => {
-      const gate = createGate()
-      held.gate = gate
-      let first = true
-      return withSteps(store, {
-        before: async () => {
-          if (!first) return
-          first = false
-          await gate.pass()
-        },
-      })
-    },
+/** The first claim of this case waits at a gate. */
+function holdFirstClaim(stage: Stage): Gate {
+  const gate = createGate()
+  stage.trouble.before = () => {
+    delete stage.trouble.before
+    return gate.pass()
   }
-}
-
-/** The client leaves while its claim is on the way: it is given back, and the handler never runs. */
-function gone(): HttpCase {
-  const held = { gate: createGate() }
-  return httpCase(
-    'lost: a client that leaves before its claim is granted gives it back',
-    firstClaimHeld(held),
-    () => done,
-    async (stage) => {
-      const { gate } = held
-      const first = stage.open()
-      await gate.reached
-      first.hangUp()
-      await stage.left(1)
-      gate.open()
-      await until('the claim is given back', async () => (await stage.records()).length === 0)
-      assert.equal(stage.runs, 0)
-      assert.deepEqual(stage.faults, [])
-      assert.equal((await stage.ask({ body: '{"amount":2}' })).status, 201)
-      assert.equal(stage.runs, 1)
-    },
-  )
-}
-
-/** The same, while a twin waits for the answer of the client that left: the twin must not wait forever. */
-function leader(): HttpCase {
-  const held = { gate: createGate() }
-  return httpCase(
-    'lost: a twin of a client that left before its claim was granted runs in its place',
-    firstClaimHeld(held),
-    () => done,
-    async (stage) => {
-      const { gate } = held
-      const first = stage.open()
-      await gate.reached
-      const twin = stage.open()
-      await stage.came(2)
-      first.hangUp()
-      await stage.left(1)
-      gate.open()
-      const answer = await twin.reply
-      assert.deepEqual([answer.status, answer.text()], [201, 'done'])
-      assert.equal(stage.runs, 1)
-      assertReplay(await stage.ask(), answer)
-    },
-  )
-}
-
-/** The effect happened, although its record was not written: the client gets its answer, and the record comes later. */
-function notRecorded(): HttpCase {
-  const down = { is: false }
-  return httpCase(
-    'lost: a store that is lost after the effect keeps no answer back, and gets its record as soon as it is there',
-    {
-      definition: external,
-      wrap: (store) => {
-        down.is = false
-        return unreachable(store, () => down.is)
-      },
-    },
-    () => {
-      down.is = true
-      return done
-    },
-    async (stage) => {
-      const first = await stage.ask()
-      assert.deepEqual([first.status, first.text()], [201, 'done'])
-      const early = await stage.ask()
-      assert.ok(early.status === 503 || early.status === 409, early.text())
-      down.is = false
-      await settled(stage)
-      assertReplay(await stage.ask(), first)
-      assert.equal(stage.runs, 1)
-    },
-  )
-}
-
-/** A client that saw the end can rely on the record; what comes before the end does not wait for it. */
-function recordedBeforeTheEnd(way: 'text' | (typeof ways)[number]): HttpCase {
-  const settle = { gate: createGate() }
-  return httpCase(
-    `lost: the outcome of ${way} is recorded before its last byte is sent`,
-    {
-      definition: external,
-      wrap: (store) => {
-        const gate = createGate()
-        settle.gate = gate
-        return withSteps(store, {
-          before: async (request) => {
-            if (request.kind === 'settle') await gate.pass()
-          },
-        })
-      },
-    },
-    async (_call, stage) => {
-      if (way === 'text') return done
-      gateOf(stage).open()
-      return as(way, () => gated(stage))
-    },
-    async (stage) => {
-      const { gate } = settle
-      const first = stage.open()
-      let over = false
-      void first.reply.then(() => void (over = true))
-      await gate.reached
-      // What was written already is on its way, although the outcome is not recorded yet.
-      if (way !== 'text') await first.received('middle,')
-      await pause(80)
-      assert.equal(over, false, 'the end came before the record')
-      gate.open()
-      const reply = await first.reply
-      assert.ok(reply.whole)
-      assert.equal(reply.text(), way === 'text' ? 'done' : 'begin,middle,end')
-      assertReplay(await stage.ask(), reply)
-    },
-  )
+  return gate
 }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { failed, succeeded } from '../ledger/granted.ts'
-import { unreachable } from './http-faults.ts'
 import type { AskOptions, HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, httpCase } from './http-stage.ts'
 
@@ -195,30 +194,15 @@ export const statusCases: readonly HttpCase[] = [
       })
     },
   ),
-  storeDown(),
-]
-
-function storeDown(): HttpCase {
-  const down = { is: false }
-  return httpCase(
+  httpCase(
     'status: without the store it answers a retryable error',
-    {
-      definition: external,
-      wrap: (store) => {
-        down.is = false
-        return unreachable(store, () => down.is)
-      },
-    },
+    { definition: external },
     () => ({ body: { text: 'done' } }),
     async (stage) => {
       await stage.ask()
       const target = `/operations/${await idOf(stage)}`
-      down.is = true
-      try {
-        assertProblem(await stage.ask({ method: 'GET', target, key: null }), 503, 'store-unavailable', true)
-      } finally {
-        down.is = false
-      }
+      stage.trouble.away = true
+      assertProblem(await stage.ask({ method: 'GET', target, key: null }), 503, 'store-unavailable', true)
     },
-  )
-}
+  ),
+]

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { OnceError } from '../ledger/core/errors.ts'
-import { beforeCommit, unreachable } from './http-faults.ts'
-import type { Act } from './http-site.ts'
-import type { HttpCase } from './http-stage.ts'
+import type { Act, ActBody, Call } from './http-site.ts'
+import type { HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, createGate, httpCase, pause, perStage } from './http-stage.ts'
 
 /** Routes whose business writes commit together with the record of their answer, or not at all. */
@@ -17,11 +16,24 @@ async function* slowly(): AsyncGenerator<Uint8Array, undefined> {
   }
 }
 
-const bodies: readonly [what: string, body: Act['body']][] = [
+const bodies: readonly [what: string, body: ActBody][] = [
   ['a text', { text: 'done' }],
   ['several writes', { writes: slowly }],
   ['a stream', { stream: slowly }],
 ]
+
+async function writing(call: Call, stage: Stage): Promise<Act> {
+  await stage.write(call, `run ${stage.runs}`)
+  return done
+}
+
+/** The next commit fails, and only that. */
+function failCommit(stage: Stage, error: Error): void {
+  stage.trouble.beforeCommit = async () => {
+    delete stage.trouble.beforeCommit
+    throw error
+  }
+}
 
 export const transactionCases: readonly HttpCase[] = [
   ...[1, 3].map((servers) =>
@@ -44,7 +56,31 @@ export const transactionCases: readonly HttpCase[] = [
     ),
   ),
   left(),
-  ...bodies.map(([what, body]) => leavesAfterCommit(what, body)),
+  ...bodies.map(([what, body]) =>
+    httpCase(
+      `transaction: ${what} leaves only after the commit`,
+      { definition: transaction },
+      async (call, stage) => {
+        await stage.write(call, 'row')
+        return { status: 201, body }
+      },
+      async (stage) => {
+        const gate = createGate()
+        stage.trouble.beforeCommit = gate.pass
+        const first = stage.open()
+        let begun = false
+        void first.begun.then(() => void (begun = true))
+        await gate.reached
+        await pause(50)
+        assert.equal(begun, false, 'a byte left before the commit')
+        gate.open()
+        const reply = await first.reply
+        assert.deepEqual([reply.status, reply.text(), reply.whole], [201, 'done', true])
+        assert.deepEqual(await stage.written(), ['row'])
+        assertReplay(await stage.ask(), reply)
+      },
+    ),
+  ),
   httpCase(
     'transaction: a refusal undoes the writes and is recorded',
     { definition: transaction },
@@ -74,9 +110,57 @@ export const transactionCases: readonly HttpCase[] = [
       assert.deepEqual(await stage.written(), ['run 2'])
     },
   ),
-  undoneByItsStore(),
-  lostAtTheCommit(),
-  undoneByItself(),
+  // The database rolls back after the handler has answered: its answer must not be sent.
+  httpCase(
+    'transaction: an answer whose commit failed is never heard, and a retry starts anew',
+    { definition: transaction },
+    writing,
+    async (stage) => {
+      failCommit(stage, new OnceError('store_busy', 'deadlock', { applied: 'no' }))
+      const first = await stage.ask()
+      assertProblem(first, 503, 'store-unavailable', true)
+      assert.equal(first.header('location'), null)
+      assert.deepEqual(await stage.written(), [])
+      assert.equal((await stage.records()).length, 0)
+      const second = await stage.ask()
+      assert.equal(second.text(), 'done')
+      assertReplay(await stage.ask(), second)
+      assert.deepEqual(await stage.written(), ['run 2'])
+    },
+  ),
+  // The store is gone in the moment of the commit, and stays away.
+  httpCase(
+    'transaction: a store that is lost at the commit is reported, and nothing happened',
+    { definition: transaction },
+    (call, stage) => {
+      stage.trouble.away = stage.runs === 1
+      return writing(call, stage)
+    },
+    async (stage) => {
+      const first = await stage.ask()
+      assertProblem(first, 503, 'store-unavailable', true)
+      assert.equal(first.header('location'), null)
+      stage.trouble.away = false
+      assert.deepEqual(await stage.written(), [])
+      assert.equal((await stage.ask()).text(), 'done')
+      assert.deepEqual(await stage.written(), ['run 2'])
+    },
+  ),
+  httpCase(
+    'transaction: a constraint that fails at the commit is reported as a server error',
+    { definition: transaction },
+    writing,
+    async (stage) => {
+      failCommit(stage, new Error('deferred constraint'))
+      const first = await stage.ask()
+      assertProblem(first, 500, 'not-committed')
+      assert.equal((stage.faults[0] as Error).message, 'deferred constraint')
+      assert.ok(!first.text().includes('deferred'), 'the reason is for the log')
+      assert.deepEqual(await stage.written(), [])
+      assert.equal((await stage.ask()).text(), 'done')
+      assert.deepEqual(await stage.written(), ['run 2'])
+    },
+  ),
   httpCase(
     'transaction: a nested operation of the ledger joins it',
     { definition: transaction },
@@ -140,135 +224,6 @@ function left(): HttpCase {
       assert.deepEqual([retry.status, retry.text(), retry.header('idempotent-replayed')], [201, 'done', 'true'])
       assert.deepEqual(await stage.written(), ['row'])
       assert.equal(stage.runs, 1)
-    },
-  )
-}
-
-function leavesAfterCommit(what: string, body: Act['body']): HttpCase {
-  const held = { gate: createGate() }
-  return httpCase(
-    `transaction: ${what} leaves only after the commit`,
-    {
-      definition: transaction,
-      wrap: (store) => {
-        const gate = createGate()
-        held.gate = gate
-        return beforeCommit(store, () => gate.pass())
-      },
-    },
-    async (call, stage) => {
-      await stage.write(call, 'row')
-      return { status: 201, ...(body === undefined ? {} : { body }) }
-    },
-    async (stage) => {
-      const { gate } = held
-      const first = stage.open()
-      let begun = false
-      void first.begun.then(() => void (begun = true))
-      await gate.reached
-      await pause(50)
-      assert.equal(begun, false, 'a byte left before the commit')
-      gate.open()
-      const reply = await first.reply
-      assert.deepEqual([reply.status, reply.text(), reply.whole], [201, 'done', true])
-      assert.deepEqual(await stage.written(), ['row'])
-      assertReplay(await stage.ask(), reply)
-    },
-  )
-}
-
-/** The database rolls back after the handler has answered: its answer must not be sent. */
-function undoneByItsStore(): HttpCase {
-  const trouble = { times: 0 }
-  return httpCase(
-    'transaction: an answer whose commit failed is never heard, and a retry starts anew',
-    {
-      definition: transaction,
-      wrap: (store) => {
-        trouble.times = 1
-        return beforeCommit(store, async () => {
-          if (trouble.times-- > 0) throw new OnceError('store_busy', 'deadlock', { applied: 'no' })
-        })
-      },
-    },
-    async (call, stage) => {
-      await stage.write(call, `run ${stage.runs}`)
-      return done
-    },
-    async (stage) => {
-      const first = await stage.ask()
-      assertProblem(first, 503, 'store-unavailable', true)
-      assert.equal(first.header('location'), null)
-      assert.deepEqual(await stage.written(), [])
-      assert.equal((await stage.records()).length, 0)
-      const second = await stage.ask()
-      assert.equal(second.text(), 'done')
-      assertReplay(await stage.ask(), second)
-      assert.deepEqual(await stage.written(), ['run 2'])
-    },
-  )
-}
-
-/** The store is gone in the moment of the commit, and stays away. */
-function lostAtTheCommit(): HttpCase {
-  const away = { is: false }
-  return httpCase(
-    'transaction: a store that is lost at the commit is reported, and nothing happened',
-    {
-      definition: transaction,
-      wrap: (store) => {
-        away.is = false
-        const cut = () => new OnceError('store_unavailable', 'The link was cut.', { applied: 'no' })
-        return beforeCommit(
-          unreachable(store, () => away.is),
-          async () => {
-            if (away.is) throw cut()
-          },
-        )
-      },
-    },
-    async (call, stage) => {
-      await stage.write(call, `run ${stage.runs}`)
-      away.is = stage.runs === 1
-      return done
-    },
-    async (stage) => {
-      const first = await stage.ask()
-      assertProblem(first, 503, 'store-unavailable', true)
-      assert.equal(first.header('location'), null)
-      away.is = false
-      assert.deepEqual(await stage.written(), [])
-      assert.equal((await stage.ask()).text(), 'done')
-      assert.deepEqual(await stage.written(), ['run 2'])
-    },
-  )
-}
-
-function undoneByItself(): HttpCase {
-  const trouble = { times: 0 }
-  return httpCase(
-    'transaction: a constraint that fails at the commit is reported as a server error',
-    {
-      definition: transaction,
-      wrap: (store) => {
-        trouble.times = 1
-        return beforeCommit(store, async () => {
-          if (trouble.times-- > 0) throw new Error('deferred constraint')
-        })
-      },
-    },
-    async (call, stage) => {
-      await stage.write(call, `run ${stage.runs}`)
-      return done
-    },
-    async (stage) => {
-      const first = await stage.ask()
-      assertProblem(first, 500, 'not-committed')
-      assert.equal((stage.faults[0] as Error).message, 'deferred constraint')
-      assert.ok(!first.text().includes('deferred'), 'the reason is for the log')
-      assert.deepEqual(await stage.written(), [])
-      assert.equal((await stage.ask()).text(), 'done')
-      assert.deepEqual(await stage.written(), ['run 2'])
     },
   )
 }

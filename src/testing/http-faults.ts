@@ -2,37 +2,33 @@ import { OnceError } from '../ledger/core/errors.ts'
 import type { Request } from '../ledger/core/request.ts'
 import type { TransactionalStore } from '../ledger/store/port.ts'
 
-/** Stores that behave badly in one way, around one that behaves well. */
-
 type Store = TransactionalStore<unknown>
 
-/** `before` runs before every request reaches the store, and `after` before its answer is returned. */
-export function withSteps(
-  store: Store,
-  steps: { before?(request: Request): Promise<void>; after?(request: Request): Promise<void> },
-): Store {
+/** What goes wrong with a store. A case sets it at any time, also while a request is under way. */
+export interface Trouble {
+  /** It cannot be reached. */
+  away?: boolean
+  /** Runs before a request reaches it. */
+  before?(request: Request): Promise<void>
+  /** Runs between the work of a transaction and its commit; what it throws rolls it back. */
+  beforeCommit?(): Promise<void>
+}
+
+/** The same store, with such trouble as there is at the moment of each call. */
+export function troubled(store: Store, trouble: Trouble): Store {
+  const check = async () => {
+    if (trouble.away === true) throw new OnceError('store_unavailable', 'The link was cut.', { applied: 'no' })
+  }
   return {
     ...store,
     claims: {
       ...store.claims,
       async apply(request, call) {
-        await steps.before?.(request)
-        const applied = await store.claims.apply(request, call)
-        await steps.after?.(request)
-        return applied
+        await check()
+        await trouble.before?.(request)
+        return store.claims.apply(request, call)
       },
     },
-  }
-}
-
-/** Cannot be reached while `isDown` says so. */
-export function unreachable(store: Store, isDown: () => boolean): Store {
-  const away = () => new OnceError('store_unavailable', 'The link was cut.', { applied: 'no' })
-  const check = async () => {
-    if (isDown()) throw away()
-  }
-  return {
-    ...withSteps(store, { before: check }),
     queries: {
       ...store.queries,
       async get(id, call) {
@@ -43,23 +39,13 @@ export function unreachable(store: Store, isDown: () => boolean): Store {
     transactions: {
       async run(work, call) {
         await check()
-        return store.transactions.run(work, call)
-      },
-    },
-  }
-}
-
-/** Does something of its own between the work of a transaction and its commit; what it throws rolls it back. */
-export function beforeCommit(store: Store, step: () => Promise<void>): Store {
-  return {
-    ...store,
-    transactions: {
-      run: (work, call) =>
-        store.transactions.run(async (session) => {
+        return store.transactions.run(async (session) => {
           const result = await work(session)
-          await step()
+          await check()
+          await trouble.beforeCommit?.()
           return result
-        }, call),
+        }, call)
+      },
     },
   }
 }

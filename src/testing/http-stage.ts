@@ -9,6 +9,8 @@ import type { MemoryTx } from '../ledger/stores/memory/index.ts'
 import { memoryStore } from '../ledger/stores/memory/index.ts'
 import type { HttpExchange, RawRequest, Reply } from './http-client.ts'
 import { exchange } from './http-client.ts'
+import type { Trouble } from './http-faults.ts'
+import { troubled } from './http-faults.ts'
 import type { Act, Asker, Call, Serve, Served, Site, SiteRoute } from './http-site.ts'
 
 /** A store, with a business table beside it. Its clock can be moved. */
@@ -37,8 +39,6 @@ export interface CaseOptions {
   /** So many servers on one store, each with a ledger of its own, asked in turn. */
   readonly servers?: number
   readonly statusAuthorize?: RouteDefinition<Asker>['authorize']
-  /** A store that behaves badly. */
-  wrap?(store: TransactionalStore<unknown>): TransactionalStore<unknown>
 }
 
 export interface AskOptions extends Partial<RawRequest> {
@@ -57,6 +57,8 @@ export interface Stage {
   readonly runs: number
   /** Errors that an adapter reported, because no client sees them. */
   readonly faults: readonly unknown[]
+  /** What goes wrong with the store. */
+  readonly trouble: Trouble
   /** Resolves when so many requests have come to the ledger, by all servers. */
   came(requests: number): Promise<void>
   /** Resolves when the adapter has noticed that so many clients hung up before their handlers began. */
@@ -85,10 +87,11 @@ export function httpCase(
     name,
     async run(serve, open) {
       const ground = await open()
-      const store = options.wrap?.(ground.store) ?? ground.store
+      const trouble: Trouble = {}
+      const store = troubled(ground.store, trouble)
       const ledgers = Array.from({ length: options.servers ?? 1 }, () => createLedger({ store, background: false }))
       try {
-        await played({ ground, ledgers, serve, options, handler, body })
+        await played({ ground, trouble, ledgers, serve, options, handler, body })
       } finally {
         for (const ledger of ledgers) await ledger.stop()
         await ground.close()
@@ -99,6 +102,7 @@ export function httpCase(
 
 interface Play {
   readonly ground: HttpGround
+  readonly trouble: Trouble
   readonly ledgers: readonly Ledger<unknown>[]
   readonly serve: Serve
   readonly options: CaseOptions
@@ -106,7 +110,7 @@ interface Play {
   readonly body: (stage: Stage) => Promise<void>
 }
 
-async function played({ ground, ledgers, serve, options, handler, body }: Play): Promise<void> {
+async function played({ ground, trouble, ledgers, serve, options, handler, body }: Play): Promise<void> {
   const tenant = `tenant-${++stages}-${process.pid}`
   const [ledger] = ledgers as [Ledger<unknown>]
   const calls = { came: 0, left: 0 }
@@ -121,6 +125,7 @@ async function played({ ground, ledgers, serve, options, handler, body }: Play):
     ledger,
     path: target,
     faults,
+    trouble,
     get runs() {
       return runs
     },
@@ -255,6 +260,33 @@ export function createGate(): { readonly reached: Promise<void>; pass(): Promise
     },
     open: () => opened.resolve(),
   }
+}
+
+export type Gate = ReturnType<typeof createGate>
+
+/** A case whose handler waits at a gate before it acts. Every run of the case has a gate of its own, open at its end. */
+export function gatedCase(
+  name: string,
+  definition: CaseOptions['definition'],
+  act: Act,
+  body: (stage: Stage, gate: Gate) => Promise<void>,
+): HttpCase {
+  const gateOf = perStage(createGate)
+  return httpCase(
+    name,
+    { definition },
+    async (_call, stage) => {
+      await gateOf(stage).pass()
+      return act
+    },
+    async (stage) => {
+      try {
+        await body(stage, gateOf(stage))
+      } finally {
+        gateOf(stage).open()
+      }
+    },
+  )
 }
 
 /** Something of its own for every run of a case, although the case is declared only once. */

@@ -1,7 +1,5 @@
 /** What authors of stores and users of the ledger test with. No test runner is dragged along: yours is injected. */
 
-export type { BrokenStore } from './broken.ts'
-export { brokenStores } from './broken.ts'
 export type { Case, Subject } from './conformance/case.ts'
 export type { ConformanceOptions } from './conformance/kit.ts'
 export { conformanceCases, runCase, storeConformance } from './conformance/kit.ts'
@@ -23,5 +21,3 @@ export type { HttpCase, HttpGround } from './http-stage.ts'
 export { memoryGround } from './http-stage.ts'
 export type { Random } from './random.ts'
 export { createRandom } from './random.ts'
-export type { SimulatedProcess, Simulation, SimulationEnd } from './simulation.ts'
-export { createSimulation } from './simulation.ts'

@@ -1,6 +1,6 @@
 import type { ClientTransport, LinkEvents } from '../../../src/streams/client/ports.ts'
 import type { Exchange, RegionHint, RegionPeer, Session, SessionLink } from '../../../src/streams/ports.ts'
-import type { SimulatedProcess, Simulation } from '../../../src/testing/simulation.ts'
+import type { SimulatedProcess, Simulation } from '../../../test/support/simulation.ts'
 
 /** How a link treats what it carries; times in virtual milliseconds. */
 export interface StreamWeather {

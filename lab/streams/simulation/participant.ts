@@ -7,7 +7,7 @@ import type { StreamClient } from '../../../src/streams/client/options.ts'
 import type { ClientPlace } from '../../../src/streams/client/ports.ts'
 import type { DeliveryMode } from '../../../src/streams/parts/delivery.ts'
 import type { Entry, MessageIdentity } from '../../../src/streams/protocol/protocol.ts'
-import type { SimulatedProcess, Simulation } from '../../../src/testing/simulation.ts'
+import type { SimulatedProcess, Simulation } from '../../../test/support/simulation.ts'
 import type { StreamJudge } from './judge.ts'
 import type { StreamNetwork } from './network.ts'
 

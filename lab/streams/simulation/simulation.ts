@@ -1,7 +1,7 @@
 import type { StreamBounds } from '../../../src/streams/bounds.ts'
 import type { StreamReceiver } from '../../../src/streams/client/intake.ts'
 import { createRandom } from '../../../src/testing/random.ts'
-import { createSimulation } from '../../../src/testing/simulation.ts'
+import { createSimulation } from '../../../test/support/simulation.ts'
 import type { StreamFailure } from './judge.ts'
 import type { StreamWeather } from './network.ts'
 import { mildWeather } from './network.ts'

@@ -1,5 +1,5 @@
 import type { Random } from '../../../src/testing/random.ts'
-import type { Simulation } from '../../../src/testing/simulation.ts'
+import type { Simulation } from '../../../test/support/simulation.ts'
 import type { StreamWorld } from './world.ts'
 
 /** How often what happens during a storm. */

@@ -10,7 +10,7 @@ import type { EffectContext } from '../../../src/ledger/effect-context.ts'
 import { succeeded } from '../../../src/ledger/granted.ts'
 import { createLedger } from '../../../src/ledger/ledger.ts'
 import { memoryStore } from '../../../src/ledger/stores/memory/index.ts'
-import { createSimulation } from '../../../src/testing/simulation.ts'
+import { createSimulation } from '../../support/simulation.ts'
 
 /** What the simulation found, each as its shortest history. */
 

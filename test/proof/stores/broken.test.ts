@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { brokenStores, conformanceCases, runCase } from 'onceonly/testing'
+import { conformanceCases, runCase } from 'onceonly/testing'
+import { brokenStores } from '../../support/stores/broken.ts'
 
 /** The kit tests itself: every store that is wrong on purpose must fail at least one case, which is printed. */
 for (const { name, open } of brokenStores) {

@@ -3,7 +3,7 @@ import type { SqlStore } from 'onceonly'
 import { OnceError } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
 import { sqlite } from '../../../../src/ledger/stores/sqlite/dialect.ts'
-import type { SimulatedProcess, Simulation } from '../../../../src/testing/simulation.ts'
+import type { SimulatedProcess, Simulation } from '../../../support/simulation.ts'
 
 type Query = SqlStore['sql']['query']
 type SqlValue = string | number | bigint | null

@@ -1,5 +1,5 @@
 import type { Engine } from 'onceonly/run'
-import type { SimulatedProcess, Simulation } from '../../../../src/testing/simulation.ts'
+import type { SimulatedProcess, Simulation } from '../../../support/simulation.ts'
 import type { SimulatedDatabase } from './database.ts'
 import type { Part } from './program.ts'
 import type { Outside } from './provider.ts'

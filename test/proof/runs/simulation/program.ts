@@ -1,7 +1,7 @@
 import type { RunContext } from 'onceonly/run'
 import { MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
 import type { Random } from '../../../../src/testing/random.ts'
-import type { SimulatedProcess } from '../../../../src/testing/simulation.ts'
+import type { SimulatedProcess } from '../../../support/simulation.ts'
 import type { ChannelKind, Outside } from './provider.ts'
 import { channelKinds } from './provider.ts'
 

@@ -1,7 +1,7 @@
 import { notDone } from 'onceonly'
 import type { Channel, Offer, StepContext, Verified } from 'onceonly/run'
 import { MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
-import type { SimulatedProcess, Simulation } from '../../../../src/testing/simulation.ts'
+import type { SimulatedProcess, Simulation } from '../../../support/simulation.ts'
 
 /** What is to be sent, and for which step of which run: so that the world recognizes copies, whatever their keys are. */
 export interface Letter {

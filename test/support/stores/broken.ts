@@ -1,10 +1,10 @@
-import type { LedgerRecord } from '../ledger/core/record.ts'
-import type { Decision, Request } from '../ledger/core/request.ts'
-import type { Moment, Step } from '../ledger/core/transition.ts'
-import { transition } from '../ledger/core/transition.ts'
-import type { AppliedDecision, Claims, Store, TransactionalStore } from '../ledger/store/port.ts'
-import { assemble } from '../ledger/stores/memory/assemble.ts'
-import { createWatchers } from '../ledger/stores/memory/watch.ts'
+import type { LedgerRecord } from '../../../src/ledger/core/record.ts'
+import type { Decision, Request } from '../../../src/ledger/core/request.ts'
+import type { Moment, Step } from '../../../src/ledger/core/transition.ts'
+import { transition } from '../../../src/ledger/core/transition.ts'
+import type { AppliedDecision, Claims, Store, TransactionalStore } from '../../../src/ledger/store/port.ts'
+import { assemble } from '../../../src/ledger/stores/memory/assemble.ts'
+import { createWatchers } from '../../../src/ledger/stores/memory/watch.ts'
 
 /**
  * Stores that are wrong on purpose, each in one way that real stores were wrong before. The kit must fail on every one of

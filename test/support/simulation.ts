@@ -1,6 +1,6 @@
-import type { Runtime } from '../runtime/runtime.ts'
-import type { Random } from './random.ts'
-import { createRandom } from './random.ts'
+import type { Runtime } from '../../src/runtime/runtime.ts'
+import type { Random } from '../../src/testing/random.ts'
+import { createRandom } from '../../src/testing/random.ts'
 
 /** Virtual time: everything that waits, waits here, and a whole day takes a few milliseconds. */
 export interface Simulation {
