@@ -1,5 +1,5 @@
 import { canonicalValue } from '../ledger/core/canonical-value.ts'
-import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { fingerprintOf } from '../ledger/core/fingerprint.ts'
 import { defaults, limits } from '../ledger/core/limits.ts'
@@ -20,6 +20,7 @@ import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
 import { endedLongAgo, stillRunning } from './problems.ts'
+import { recordedText } from './recordable.ts'
 import type { Replay, ReplayOptions } from './replay.ts'
 import { isKept, isKnownBy, replayRun } from './replay.ts'
 import { readFailure } from './stored.ts'
@@ -318,15 +319,9 @@ function newRun<I, O>(
 
 /** The input as it is kept, and as it is compared: the order of members does not count. */
 function inputOf({ runId, input }: StartOptions<unknown>): Pick<RunRow, 'input' | 'inputFingerprint'> {
-  const encoded = encodeValue(input)
-  if ('problem' in encoded)
-    throw new OnceError('bad_input', `The input of ${runId} cannot be recorded: ${encoded.problem}.`)
-  if (encoded.text.length > limits.runResultChars) {
-    throw new OnceError('bad_input', `The input of ${runId} is longer than ${limits.runResultChars} characters.`)
-  }
+  const text = recordedText(`The input of ${runId}`, input)
   try {
-    const inputFingerprint = fingerprintOf(canonicalValue(JSON.parse(encoded.text)), 1)
-    return { input: encoded.text, inputFingerprint }
+    return { input: text, inputFingerprint: fingerprintOf(canonicalValue(JSON.parse(text)), 1) }
   } catch (cause) {
     throw new OnceError('bad_input', `The input of ${runId} cannot be compared.`, { cause })
   }

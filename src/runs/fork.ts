@@ -1,4 +1,4 @@
-import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { Branch, Place } from './branch.ts'
@@ -9,6 +9,7 @@ import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
 import { pathOf } from './key.ts'
 import { wonLater } from './problems.ts'
+import { recordedText } from './recordable.ts'
 
 /** The context of a branch below. */
 type Inside = (branch: Branch) => RunContext
@@ -104,14 +105,9 @@ export async function forkRace(
   // A loser may have been further before a crash than it is now: that is behind us, too.
   const below = execution.reached(place.stepId)
   for (const [path, tick] of below) ticks.set(path, tick)
-  const encoded = encodeValue({ winner, value, ticks: Object.fromEntries(below) } satisfies Won)
-  if ('problem' in encoded)
-    throw new OnceError('bad_input', `What ${place.stepId} won cannot be recorded: ${encoded.problem}.`)
-  if (encoded.text.length > limits.runResultChars) {
-    const text = `What ${place.stepId} won is longer than ${limits.runResultChars} characters: let the branch return less.`
-    throw new OnceError('bad_input', text)
-  }
-  await execution.put(execution.entry(place, { state: 'succeeded', result: encoded.text }))
+  const won = { winner, value, ticks: Object.fromEntries(below) } satisfies Won
+  const result = recordedText(`What ${place.stepId} won`, won, 'let the branch return less')
+  await execution.put(execution.entry(place, { state: 'succeeded', result }))
   await execution.decided(place.stepId, winner)
   return { winner, value }
 }

@@ -1,4 +1,3 @@
-import { encodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
@@ -9,6 +8,7 @@ import type { AttemptFailure, RunRow, RunState } from './entry.ts'
 import { RunError } from './errors.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
 import { endedLongAgo, noSuchRun, notResolvable, storableFailure } from './problems.ts'
+import { recordedText } from './recordable.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC, scopeSql } from './tables.ts'
 import type { RunView } from './view.ts'
@@ -140,11 +140,7 @@ export function createRunOperator(
     async signal(runId, name, payload, { id = crypto.randomUUID() } = {}) {
       checkName('signal', name)
       checkId('signal', id)
-      const encoded = encodeValue(payload)
-      if ('problem' in encoded) throw new OnceError('bad_input', `The signal cannot be recorded: ${encoded.problem}.`)
-      if (encoded.text.length > limits.runResultChars) {
-        throw new OnceError('bad_input', `The signal is longer than ${limits.runResultChars} characters.`)
-      }
+      const text = recordedText('The signal', payload)
       return change(async (by) => {
         // Its number decides which wait gets it.
         const live = await makeDue(by, runId)
@@ -158,7 +154,7 @@ export function createRunOperator(
             select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
             having count(*) < ? and coalesce(sum(octet_length(payload)), 0) < ?
             on conflict (run_id, id) do nothing returning id`,
-          [runId, id, name, encoded.text, runId, limits.runSignals, limits.runJournalChars],
+          [runId, id, name, text, runId, limits.runSignals, limits.runJournalChars],
         )
         if (added.length > 0) return true
         if (await isThere(by, runId, id)) return false
@@ -255,13 +251,8 @@ function changeOf(resolution: Resolution, now: number, before: readonly AttemptF
   const blank = { result: null as string | null, dueAt: null as number | null, failures: JSON.stringify(before) }
   switch (resolution.kind) {
     case 'succeeded': {
-      const encoded = encodeValue(resolution.result)
-      if ('problem' in encoded) throw new OnceError('bad_input', `The result cannot be recorded: ${encoded.problem}.`)
-      if (encoded.text.length > limits.runResultChars) {
-        const text = `The result is longer than ${limits.runResultChars} characters: give what the run needs of it.`
-        throw new OnceError('bad_input', text)
-      }
-      return { ...blank, state: 'succeeded', result: encoded.text }
+      const result = recordedText('The result', resolution.result, 'give what the run needs of it')
+      return { ...blank, state: 'succeeded', result }
     }
     case 'failed': {
       const failure = { ...storableFailure(resolution.error), attempt: 0, at: now, definite: true }

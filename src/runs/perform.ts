@@ -1,6 +1,6 @@
 import type { OpenTransaction } from '../ledger/context.ts'
 import { inTransaction } from '../ledger/context.ts'
-import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { decodeValue } from '../ledger/core/codec.ts'
 import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { backoffMs, boundedRetryMs } from '../ledger/core/retry.ts'
@@ -17,6 +17,7 @@ import { never } from './execution.ts'
 import { allDefinite, ambiguousSince, keyAfter, withFailure, withUnseen } from './failures.ts'
 import { derivedKey } from './key.ts'
 import { diverged, stepFailed, storableFailure } from './problems.ts'
+import { recordable } from './recordable.ts'
 import type { StepContext, Verified } from './step-context.ts'
 
 /** A step, whatever it was written as: what to do, and what may be done when its end was not recorded. */
@@ -215,11 +216,8 @@ function needsIntent({ semantics, planFirst }: StepWork): boolean {
 }
 
 function succeeded(execution: Execution, place: Place, entry: Entry, value: unknown): Entry {
-  const encoded = encodeValue(value)
-  if ('problem' in encoded) throw new NotRecordable(`Its result cannot be recorded: ${encoded.problem}.`)
-  if (encoded.text.length > limits.runResultChars) {
-    throw new NotRecordable(`Its result is longer than ${limits.runResultChars} characters.`)
-  }
+  const encoded = recordable(value)
+  if ('problem' in encoded) throw new NotRecordable(`Its result ${encoded.problem}.`)
   const at = execution.around.nearNow()
   return execution.entry(place, { ...entry, state: 'succeeded', result: encoded.text, dueAt: null, at })
 }

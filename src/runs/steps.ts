@@ -1,5 +1,5 @@
 import { canonicalValue } from '../ledger/core/canonical-value.ts'
-import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { fingerprintOf } from '../ledger/core/fingerprint.ts'
 import { limits } from '../ledger/core/limits.ts'
@@ -15,6 +15,7 @@ import type {
 import { without } from './diff.ts'
 import type { EntryKind } from './entry.ts'
 import type { StepWork } from './perform.ts'
+import { recordedText } from './recordable.ts'
 import type { StepContext } from './step-context.ts'
 
 /** What a body may give to `step`, in all its forms. */
@@ -109,19 +110,9 @@ export function sleepPlan(ms: number): string {
 
 /** The plan as it is kept, and as it is compared. */
 function planOf(id: string, value: unknown, unstable: readonly string[]): { plan: string; fingerprint: string } {
-  const plan = encodePlan(id, value)
-  const compared = unstable.length === 0 ? plan : encodePlan(id, without(value, unstable))
+  const plan = recordedText(`The plan of ${id}`, value)
+  const compared = unstable.length === 0 ? plan : recordedText(`The plan of ${id}`, without(value, unstable))
   return { plan, fingerprint: fingerprintOf(compared, 1) }
-}
-
-function encodePlan(id: string, plan: unknown): string {
-  const encoded = encodeValue(plan)
-  if ('problem' in encoded)
-    throw new OnceError('bad_input', `The plan of ${id} cannot be recorded: ${encoded.problem}.`)
-  if (encoded.text.length > limits.runResultChars) {
-    throw new OnceError('bad_input', `The plan of ${id} is longer than ${limits.runResultChars} characters.`)
-  }
-  return encoded.text
 }
 
 function needed(id: string, act: StepFunction | undefined): StepFunction {

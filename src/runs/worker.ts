@@ -1,4 +1,4 @@
-import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { decodeValue } from '../ledger/core/codec.ts'
 import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { backoffMs } from '../ledger/core/retry.ts'
@@ -20,6 +20,7 @@ import { createExecution } from './execution.ts'
 import { keepLast } from './fork.ts'
 import type { Holding } from './holding.ts'
 import { storableFailure } from './problems.ts'
+import { recordable } from './recordable.ts'
 import type { Leaving } from './writes.ts'
 
 export interface WorkerOptions {
@@ -369,15 +370,8 @@ function leavingOf(run: RunRow, end: Exclude<End, { kind: 'lost' }>): Leaving {
       return { ...holder, ...blank, state: unknown ? 'unknown' : 'sleeping', dueAt, ended: false, handedOver }
     }
     case 'returned': {
-      const encoded = encodeValue(end.value)
-      if ('problem' in encoded) {
-        return failed(new OnceError('bad_input', `The result of the run cannot be recorded: ${encoded.problem}.`))
-      }
-      if (encoded.text.length > limits.runResultChars) {
-        return failed(
-          new OnceError('bad_input', `The result of the run is longer than ${limits.runResultChars} characters.`),
-        )
-      }
+      const encoded = recordable(end.value)
+      if ('problem' in encoded) return failed(new OnceError('bad_input', `The result of the run ${encoded.problem}.`))
       return { ...holder, ...blank, state: 'succeeded', result: encoded.text }
     }
     case 'threw':
