@@ -3,8 +3,8 @@ import { OnceError } from './core/errors.ts'
 import { fingerprintOf } from './core/fingerprint.ts'
 import type { Identity, IdentityParts, RecordId } from './core/identity.ts'
 import { checkIdentity, exceedsBytes, recordIdOf, UNIQUE_PREFIX } from './core/identity.ts'
-import { defaults, limits, SECOND } from './core/limits.ts'
-import { checkOptionNames } from './core/option-names.ts'
+import { defaults, limits } from './core/limits.ts'
+import { badOption, checkOptionNames, wholeOption } from './core/option-names.ts'
 import type { OnAbandoned, Policy } from './core/record.ts'
 import type { Classify } from './core/verdict.ts'
 import type { AnyDefinition, EffectKind, Keep, LeasedDefinition, WhileRunning } from './definition.ts'
@@ -71,16 +71,11 @@ export function declare(definition: AnyDefinition): Declared {
 }
 
 function bad(option: string, what: string): never {
-  const text = `Operation option \`${option}\` ${what}${what.endsWith('?') ? '' : '.'}`
-  throw new OnceError('bad_option', text, { details: { option } })
+  return badOption('Operation', option, what)
 }
 
-function time(option: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): number {
-  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
-  const asSeconds = value * SECOND
-  if (option.endsWith('Ms') && value > 0 && value < least && asSeconds >= least && asSeconds <= most)
-    bad(option, `is ${value}, below ${least} ms; did you mean ${asSeconds.toLocaleString('en').replaceAll(',', '_')}?`)
-  return bad(option, `must be a whole number from ${least} to ${most}, not ${String(value)}`)
+function time(option: string, value: number, least: number, most?: number): number {
+  return wholeOption('Operation', option, value, least, most)
 }
 
 const optionNames = [

@@ -1,5 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { brokerLimits } from '../../ledger/core/limits.ts'
+import { wholeOption } from '../../ledger/core/option-names.ts'
 import type { SubscribeOptions } from '../inbox/port.ts'
 
 /** Options that every broker takes. */
@@ -26,9 +27,17 @@ export function checkSubscription({ consumer, topics, concurrency }: SubscribeOp
   for (const topic of topics) {
     if (!isName(topic)) throw new OnceError('bad_option', `A topic must have 1 to ${nameBytes} bytes.`)
   }
-  if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > brokerLimits.concurrency) {
-    throw new OnceError('bad_option', `\`concurrency\` must be a whole number from 1 to ${brokerLimits.concurrency}.`)
-  }
+  wholeOption('Subscription', 'concurrency', concurrency, 1, brokerLimits.concurrency)
+}
+
+/** How drivers name what went wrong. */
+export function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+}
+
+/** The pause before the next try to reach a broker. */
+export function reconnectMs(failures: number): number {
+  return Math.min(brokerLimits.reconnectBaseMs * 2 ** failures, brokerLimits.reconnectCapMs)
 }
 
 export function reasonOf(error: unknown): string {

@@ -17,7 +17,7 @@ import type { InboxOptions } from './options.ts'
 import { inboxOptions, settingsOf } from './options.ts'
 import { createOrder } from './order.ts'
 import type { Parts } from './parts.ts'
-import type { IncomingMessage, Subscriber, Subscription } from './port.ts'
+import { createSubscriptions, type IncomingMessage, type Subscriber, type Subscription } from './port.ts'
 import type { Receipt } from './receipt.ts'
 import { receive } from './receive.ts'
 import type { InboxEffect } from './settle.ts'
@@ -65,7 +65,7 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
   checkOptions('createInbox', given, inboxOptions)
   // Inside, every transaction is just SQL; what more the store's own type can do matters to the effects only.
   const parts = partsOf(given as unknown as InboxOptions<SqlTx>)
-  const subscriptions = new Set<Subscription>()
+  const subscriptions = createSubscriptions()
   const consuming = new Map<string, InboxEffect<SqlTx>>()
   const sweep = async () => {
     await parts.ready()
@@ -91,7 +91,7 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
 
   let stopping: Promise<void> | null = null
   async function end(): Promise<void> {
-    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+    await subscriptions.stop()
     await upkeep?.stop()
   }
   const stop = () => (stopping ??= end())
@@ -103,17 +103,12 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
       const effect = given as InboxEffect<SqlTx>
       const subscription = await consume(parts, subscriber, options, (message) => receive(parts, message, effect, null))
       for (const topic of options.topics) consuming.set(topic, effect)
-      const own: Subscription = {
-        async stop() {
-          subscriptions.delete(own)
-          for (const topic of options.topics) {
-            if (consuming.get(topic) === effect) consuming.delete(topic)
-          }
-          await subscription.stop()
+      return subscriptions.keep({
+        stop() {
+          for (const topic of options.topics) if (consuming.get(topic) === effect) consuming.delete(topic)
+          return subscription.stop()
         },
-      }
-      subscriptions.add(own)
-      return own
+      })
     },
     explain: (messageId) => explain(parts, messageId),
     deadLetters: createDeadLetters(parts, (topic) => consuming.get(topic)) as InboxDeadLetters<Tx>,

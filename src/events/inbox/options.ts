@@ -1,6 +1,6 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import { exceedsBytes } from '../../ledger/core/identity.ts'
 import { defaults, limits } from '../../ledger/core/limits.ts'
+import { badOption, wholeOption } from '../../ledger/core/option-names.ts'
 import type { Backoff } from '../../ledger/core/retry.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
@@ -131,10 +131,9 @@ function orderedOf(given: OrderedOptions): Required<OrderedOptions> {
 }
 
 function bad(option: string, what: string): never {
-  throw new OnceError('bad_option', `Inbox option \`${option}\` ${what}.`, { details: { option } })
+  return badOption('Inbox', option, what)
 }
 
-function whole(option: string, value: number, most: number = Number.MAX_SAFE_INTEGER): number {
-  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return value
-  return bad(option, `must be a whole number from 1 to ${most}, not ${String(value)}`)
+function whole(option: string, value: number, most?: number): number {
+  return wholeOption('Inbox', option, value, 1, most)
 }

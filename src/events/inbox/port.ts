@@ -47,3 +47,25 @@ export interface Subscription {
   /** Takes no further message, waits for those under way, gives the others back. */
   stop(): Promise<void>
 }
+
+/** Subscriptions that end together at the latest. */
+export interface Subscriptions {
+  /** The same subscription, which ends once, however often it is asked to. */
+  keep(subscription: Subscription): Subscription
+  stop(): Promise<void>
+}
+
+export function createSubscriptions(): Subscriptions {
+  const open = new Set<Subscription>()
+  return {
+    keep(subscription) {
+      let stopping: Promise<void> | null = null
+      const kept: Subscription = {
+        stop: () => (stopping ??= subscription.stop().finally(() => open.delete(kept))),
+      }
+      open.add(kept)
+      return kept
+    },
+    stop: async () => void (await Promise.all([...open].map((each) => each.stop()))),
+  }
+}

@@ -1,6 +1,5 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import { defaults, limits } from '../../ledger/core/limits.ts'
-import { checkOptions } from '../../ledger/core/option-names.ts'
+import { badOption, checkOptions, wholeOption } from '../../ledger/core/option-names.ts'
 import type { Backoff } from '../../ledger/core/retry.ts'
 import { checkSqlStore } from '../../ledger/sql-store.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
@@ -210,17 +209,17 @@ function settingsOf(options: RelayOptions): RelaySettings {
   const { store, publisher, leaseMs = defaults.relayLeaseMs, maxAttempts = defaults.relayAttempts } = options
   const { backoff = BACKOFF, idMs = defaults.outboxIdMs, forgetKeysMs = null } = options
   if (typeof publisher?.publish !== 'function')
-    bad('publisher', 'must be the adapter of a broker, such as createLocalBus({ store })')
+    badOption('Relay', 'publisher', 'must be the adapter of a broker, such as createLocalBus({ store })')
   whole('leaseMs', leaseMs, limits.leaseMinMs, limits.leaseMaxMs)
   // What is begun is confirmed and marked while the lease lasts.
   const publishMost = Math.floor(leaseMs / 2)
   const { publishMs = Math.min(defaults.relayPublishMs, publishMost) } = options
   whole('publishMs', publishMs, 1, publishMost)
   whole('maxAttempts', maxAttempts, 1, Number.MAX_SAFE_INTEGER)
-  whole('backoff.baseMs', backoff.baseMs, 1, limits.longestMs)
-  whole('backoff.capMs', backoff.capMs, 1, limits.longestMs)
-  whole('idMs', idMs, 1, limits.longestMs)
-  if (forgetKeysMs !== null) whole('forgetKeysMs', forgetKeysMs, 1, limits.longestMs)
+  whole('backoff.baseMs', backoff.baseMs)
+  whole('backoff.capMs', backoff.capMs)
+  whole('idMs', idMs)
+  if (forgetKeysMs !== null) whole('forgetKeysMs', forgetKeysMs)
   return {
     publisher,
     leaseMs,
@@ -234,11 +233,6 @@ function settingsOf(options: RelayOptions): RelaySettings {
   }
 }
 
-function whole(option: string, value: number, least: number, most: number): void {
-  if (Number.isSafeInteger(value) && value >= least && value <= most) return
-  bad(option, `must be a whole number from ${least} to ${most}`)
-}
-
-function bad(option: string, what: string): never {
-  throw new OnceError('bad_option', `Relay option \`${option}\` ${what}.`, { details: { option } })
+function whole(option: string, value: number, least = 1, most: number = limits.longestMs): void {
+  wholeOption('Relay', option, value, least, most)
 }

@@ -7,7 +7,7 @@ import { createListeners } from '../../runtime/listeners.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { createInbox } from '../inbox/inbox.ts'
-import type { IncomingMessage, Subscription } from '../inbox/port.ts'
+import { createSubscriptions, type IncomingMessage, type Subscriptions } from '../inbox/port.ts'
 import type { Receipt } from '../inbox/receipt.ts'
 import type { Specs } from './definition.ts'
 import { createDeliverer } from './deliver.ts'
@@ -29,7 +29,7 @@ import { SAGA_ROOM, sagaMigrations } from './tables.ts'
 /** Everything that one saga is made of, put together. */
 export interface Assembly extends ReceiveParts {
   readonly sql: SqlSeam
-  readonly subscriptions: Set<Subscription>
+  readonly subscriptions: Subscriptions
   ready(): Promise<void>
   handle(message: IncomingMessage): Promise<Receipt>
   deliver(): Promise<number>
@@ -112,9 +112,9 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
         }),
       ]
     : []
-  const subscriptions = new Set<Subscription>()
+  const subscriptions = createSubscriptions()
   async function end(): Promise<void> {
-    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+    await subscriptions.stop()
     await Promise.all([pulse.stop(), ...loops.map((loop) => loop.stop())])
     await inbox.stop()
   }

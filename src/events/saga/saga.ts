@@ -124,14 +124,7 @@ async function consume(
   const subscription = await subscriber.subscribe({ consumer: inbox.consumer, topics, concurrency }, async (message) =>
     acknowledgementOf(await handle(message)),
   )
-  const own: Subscription = {
-    async stop() {
-      subscriptions.delete(own)
-      await subscription.stop()
-    },
-  }
-  subscriptions.add(own)
-  return own
+  return subscriptions.keep(subscription)
 }
 
 function deadLettersOf(assembly: Assembly): Saga<unknown, string>['deadLetters'] {

@@ -1,4 +1,5 @@
 import { OnceError } from './errors.ts'
+import { SECOND } from './limits.ts'
 import { unknownOption } from './nearest.ts'
 
 /** Names that other libraries use for the same thing. */
@@ -37,6 +38,29 @@ function checkGiven(caller: string, given: unknown, known: readonly string[]): v
   if (unknown === null) return
   const { name, advice } = unknown
   throw new OnceError('bad_option', `${caller} has no option \`${name}\`. ${advice}`, { details: { option: name } })
+}
+
+/** @param whose what takes the option, as a message begins: `Relay` */
+export function badOption(whose: string, option: string, what: string): never {
+  const text = `${whose} option \`${option}\` ${what}${what.endsWith('?') ? '' : '.'}`
+  throw new OnceError('bad_option', text, { details: { option } })
+}
+
+/** The value, if it is a whole number within these bounds. Seconds that were given for milliseconds are named. */
+export function wholeOption(
+  whose: string,
+  option: string,
+  value: number,
+  least = 1,
+  most: number = Number.MAX_SAFE_INTEGER,
+): number {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
+  const asSeconds = value * SECOND
+  if (option.endsWith('Ms') && value > 0 && value < least && asSeconds >= least && asSeconds <= most) {
+    const meant = asSeconds.toLocaleString('en').replaceAll(',', '_')
+    badOption(whose, option, `is ${value}, below ${least} ms; did you mean ${meant}?`)
+  }
+  return badOption(whose, option, `must be a whole number from ${least} to ${most}, not ${String(value)}`)
 }
 
 /** What a value is, in the words of an error message. */

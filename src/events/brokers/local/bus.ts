@@ -1,12 +1,14 @@
 import { OnceError } from '../../../ledger/core/errors.ts'
 import { defaults, limits } from '../../../ledger/core/limits.ts'
+import { wholeOption } from '../../../ledger/core/option-names.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
 import { createWingTables } from '../../../ledger/store/wing-tables.ts'
 import { createListeners } from '../../../runtime/listeners.ts'
 import { startLoop } from '../../../runtime/loop.ts'
 import { createRuntime } from '../../../runtime/runtime.ts'
-import type { Subscriber, Subscription } from '../../inbox/port.ts'
+import { createSubscriptions, type Subscriber } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
+import { checkSubscription, reasonOf } from '../options.ts'
 import { publish } from './publish.ts'
 import { createQueues } from './queues.ts'
 import { startSubscription } from './subscription.ts'
@@ -43,11 +45,13 @@ export interface LocalBus extends Publisher, Subscriber, AsyncDisposable {
 export function createLocalBus(options: LocalBusOptions): LocalBus {
   const { store, leaseMs = defaults.localLeaseMs, retryMs = defaults.localRetryMs } = options
   const { keepMs = defaults.localKeepMs } = options
-  for (const [name, ms] of Object.entries({ leaseMs, retryMs, keepMs })) checkMs(name, ms)
+  for (const [name, ms] of Object.entries({ leaseMs, retryMs, keepMs })) {
+    wholeOption('Local bus', name, ms, 1, limits.longestMs)
+  }
   if (store?.sql === undefined) throw new OnceError('bad_option', 'createLocalBus needs a `store` that speaks SQL.')
   const runtime = createRuntime()
   const queues = createQueues(store, runtime.newId(), leaseMs)
-  const subscriptions = new Set<Subscription>()
+  const subscriptions = createSubscriptions()
   const { emit } = createListeners(options.on)
   const { prepare } = createWingTables(store, LOCAL_ROOM, localTables)
   let stopped = false
@@ -64,7 +68,7 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
 
   async function stop(): Promise<void> {
     stopped = true
-    await Promise.all([sweeping.stop(), ...[...subscriptions].map((subscription) => subscription.stop())])
+    await Promise.all([sweeping.stop(), subscriptions.stop()])
   }
 
   return {
@@ -74,38 +78,22 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
       try {
         await prepare()
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error)
-        return messages.map(() => ({ kind: 'unavailable', reason }))
+        return messages.map(() => ({ kind: 'unavailable', reason: reasonOf(error) }))
       }
       return publish(queues, messages, call)
     },
     async subscribe(given, receive) {
       if (stopped) throw new OnceError('stopped', 'The local bus was stopped.', { next: 'Create a new one.' })
-      if (given.topics.length === 0) throw new OnceError('bad_option', 'A subscription needs at least one of `topics`.')
-      if (!Number.isSafeInteger(given.concurrency) || given.concurrency < 1) {
-        throw new OnceError('bad_option', '`concurrency` must be a whole number from 1.')
-      }
+      checkSubscription(given)
       await prepare()
       const started = await startSubscription(
         { queues, sql: store.sql, runtime, leaseMs, retryMs, failed, recovered },
         given,
         receive,
       )
-      const subscription = {
-        async stop() {
-          subscriptions.delete(subscription)
-          await started.stop()
-        },
-      }
-      subscriptions.add(subscription)
-      return subscription
+      return subscriptions.keep(started)
     },
     stop,
     [Symbol.asyncDispose]: stop,
   }
-}
-
-function checkMs(name: string, ms: number): void {
-  if (Number.isSafeInteger(ms) && ms > 0 && ms <= limits.longestMs) return
-  throw new OnceError('bad_option', `\`${name}\` must be whole milliseconds, more than 0.`)
 }

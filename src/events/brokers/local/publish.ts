@@ -1,4 +1,5 @@
 import type { OutgoingMessage, Published } from '../../outbox/port.ts'
+import { reasonOf } from '../options.ts'
 import type { Queues } from './queues.ts'
 
 const confirmed: Published = { kind: 'confirmed' }
@@ -18,8 +19,7 @@ export async function publish(
     )
     return answers
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    return messages.map(() => ({ kind: 'unavailable', reason }))
+    return messages.map(() => ({ kind: 'unavailable', reason: reasonOf(error) }))
   }
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
 import { createSlots } from '../../../runtime/slots.ts'
 import type { Receive, SubscribeOptions, Subscription } from '../../inbox/port.ts'
+import { reconnectMs } from '../options.ts'
 import type { NatsJetStream, NatsMessage, NatsMessages } from './driver.ts'
 import { incomingOf } from './message.ts'
 import type { Topology } from './topology.ts'
@@ -24,7 +25,6 @@ export async function consume(
   const fetches = new Set<NatsMessages>()
   for (const topic of topics) await topology.ensureConsumer(consumer, topic)
   const loops = topics.map((topic) => consumeTopic(topic))
-  let stopped: Promise<void> | null = null
 
   async function consumeTopic(topic: string): Promise<void> {
     // Effects of a lost connection continue, and still count against the limit of the next one.
@@ -36,9 +36,7 @@ export async function consume(
       } catch (error) {
         if (stopping.signal.aborted) break
         onError(error)
-        const delayMs = Math.min(brokerLimits.reconnectBaseMs * 2 ** failures, brokerLimits.reconnectCapMs)
-        failures += 1
-        await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {})
+        await sleep(reconnectMs(failures++), undefined, { signal: stopping.signal }).catch(() => {})
       }
     }
     await Promise.all(held)
@@ -102,13 +100,13 @@ export async function consume(
     }
   }
 
-  async function stop(): Promise<void> {
-    stopping.abort()
-    for (const messages of fetches) void messages.close()
-    await Promise.all(loops)
+  return {
+    async stop() {
+      stopping.abort()
+      for (const messages of fetches) void messages.close()
+      await Promise.all(loops)
+    },
   }
-
-  return { stop: () => (stopped ??= stop()) }
 }
 
 function waitOf(delayMs: number): number {

@@ -1,6 +1,6 @@
-import { OnceError } from '../../../ledger/core/errors.ts'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
-import type { Subscriber, Subscription } from '../../inbox/port.ts'
+import { wholeOption } from '../../../ledger/core/option-names.ts'
+import { createSubscriptions, type Subscriber } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
 import { publishByKey } from '../by-key.ts'
 import { startDeadline } from '../deadline.ts'
@@ -51,15 +51,10 @@ export function createNatsBroker(options: NatsBrokerOptions): NatsBroker {
   const { ackWaitMs = brokerLimits.ackWaitMs, maxAgeMs = brokerLimits.redeliveryHorizonMs } = options
   const { onError = () => {} } = options
   const namespace = checkedNamespace(options)
-  checkMs('ackWaitMs', ackWaitMs)
-  checkMs('maxAgeMs', maxAgeMs)
+  for (const [name, ms] of Object.entries({ ackWaitMs, maxAgeMs })) wholeOption('NATS broker', name, ms)
   const topology = createTopology(jetstream, { namespace, declare, deliver, ackWaitMs, maxAgeMs, replicas })
   const publishOne = createPublishOne({ jetstream, newHeaders, topology, namespace })
-  const subscriptions = new Set<Subscription>()
-
-  async function stop(): Promise<void> {
-    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
-  }
+  const { keep, stop } = createSubscriptions()
 
   return {
     name: 'nats',
@@ -77,23 +72,14 @@ export function createNatsBroker(options: NatsBrokerOptions): NatsBroker {
     async subscribe(request, receive) {
       checkSubscription(request)
       const consuming = { jetstream, topology, namespace, onError }
-      const { stop: stopConsuming } = await consume(consuming, request, receive).catch((cause: unknown) => {
+      const subscription = await consume(consuming, request, receive).catch((cause: unknown) => {
         const message = `Consumer ${request.consumer} cannot be set up: ${reasonOf(cause)}.`
         throw new BrokerError('broker_unavailable', message, { cause })
       })
-      const subscription: Subscription = {
-        stop: () => stopConsuming().finally(() => subscriptions.delete(subscription)),
-      }
-      subscriptions.add(subscription)
-      return subscription
+      return keep(subscription)
     },
 
     stop,
     [Symbol.asyncDispose]: stop,
   }
-}
-
-function checkMs(name: string, value: number): void {
-  if (Number.isSafeInteger(value) && value >= 1) return
-  throw new OnceError('bad_option', `\`${name}\` must be a whole number of milliseconds.`)
 }

@@ -2,7 +2,7 @@ import { brokerLimits } from '../../../ledger/core/limits.ts'
 import type { OutgoingMessage, Published } from '../../outbox/port.ts'
 import type { Deadline } from '../deadline.ts'
 import { tooLarge } from '../headers.ts'
-import { reasonOf } from '../options.ts'
+import { codeOf, reasonOf } from '../options.ts'
 import type { NatsHeaders, NatsJetStream } from './driver.ts'
 import { fillHeaders, messageIdOf, subjectOf } from './message.ts'
 import type { Topology } from './topology.ts'
@@ -54,9 +54,8 @@ export function createPublishOne({ jetstream, newHeaders, topology, namespace }:
   async function judge(error: unknown, { topic }: OutgoingMessage): Promise<Published> {
     const reason = reasonOf(error)
     const name = error instanceof Error ? error.name : ''
-    const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
     // The driver's own check, against what the server said that it takes.
-    if (name === 'InvalidArgumentError' || refusals.includes(code)) return { kind: 'refused', reason }
+    if (name === 'InvalidArgumentError' || refusals.includes(codeOf(error))) return { kind: 'refused', reason }
     // No stream listens on the subject: either the topic has no subscription yet, or the stream has no leader at the
     // moment.
     if (name === 'JetStreamNotEnabled' && (await topology.isTaken(topic)) === false) {

@@ -1,5 +1,6 @@
 import { digestParts } from '../../../ledger/core/digest.ts'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
+import { codeOf } from '../options.ts'
 import type { NatsConsumerConfig, NatsJetStream, NatsManager, NatsStream } from './driver.ts'
 import { subjectOf } from './message.ts'
 
@@ -131,7 +132,7 @@ async function unlessMissing<T>(found: Promise<T>, missing: number): Promise<T |
   try {
     return await found
   } catch (error) {
-    if (typeof error === 'object' && error !== null && 'code' in error && error.code === missing) return null
+    if (codeOf(error) === missing) return null
     throw error
   }
 }

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
 import type { Published } from '../../outbox/port.ts'
 import { startDeadline } from '../deadline.ts'
-import { reasonOf } from '../options.ts'
+import { codeOf, reasonOf } from '../options.ts'
 import type { RabbitChannel, RabbitConnection, RabbitEnvelope } from './driver.ts'
 
 /** A channel on which every message is confirmed, opened when it is needed and again when it was lost. */
@@ -127,8 +127,4 @@ export function createConfirms(
 
 function placeOf(routingKey: string, messageId: string): string {
   return `${routingKey}\n${messageId}`
-}
-
-function codeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 }

@@ -1,6 +1,6 @@
 import { OnceError } from '../../../ledger/core/errors.ts'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
-import type { Subscriber, Subscription } from '../../inbox/port.ts'
+import { createSubscriptions, type Subscriber } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
 import { publishByKey } from '../by-key.ts'
 import { startDeadline } from '../deadline.ts'
@@ -41,7 +41,7 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
   const exchange = checkedNamespace(options)
   const confirms = createConfirms(connection, declareExchange)
   const declared = createDeclared(withChannel)
-  const subscriptions = new Set<Subscription>()
+  const subscriptions = createSubscriptions()
   survive(connection)
 
   function declareExchange(channel: RabbitChannel): Promise<void> {
@@ -58,7 +58,7 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
   }
 
   async function stop(): Promise<void> {
-    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+    await subscriptions.stop()
     await confirms.stop()
   }
 
@@ -102,12 +102,7 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
         request,
         receive,
       )
-      let stopping: Promise<void> | null = null
-      const subscription: Subscription = {
-        stop: () => (stopping ??= consumption.stop().finally(() => subscriptions.delete(subscription))),
-      }
-      subscriptions.add(subscription)
-      return subscription
+      return subscriptions.keep(consumption)
     },
 
     stop,

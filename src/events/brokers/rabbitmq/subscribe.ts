@@ -4,7 +4,7 @@ import { createSlots } from '../../../runtime/slots.ts'
 import type { IncomingMessage, Receive, SubscribeOptions } from '../../inbox/port.ts'
 import { startDeadline } from '../deadline.ts'
 import { BrokerError } from '../errors.ts'
-import { reasonOf } from '../options.ts'
+import { codeOf, reasonOf, reconnectMs } from '../options.ts'
 import type { RabbitChannel, RabbitConnection, RabbitDelivery } from './driver.ts'
 import { incomingOf } from './message.ts'
 
@@ -72,9 +72,7 @@ export async function consume(
         if (hopeless.includes(code)) ready.reject(unavailable(queue, error))
         if (code === closing) return
       }
-      const delayMs = Math.min(brokerLimits.reconnectBaseMs * 2 ** failures, brokerLimits.reconnectCapMs)
-      failures += 1
-      await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {})
+      await sleep(reconnectMs(failures++), undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
 
@@ -180,10 +178,6 @@ export async function consume(
       await Promise.race([consuming, sleep(brokerLimits.stopMs, undefined, { ref: false })])
     },
   }
-}
-
-function codeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 }
 
 function unavailable(queue: string, cause: unknown): BrokerError {
