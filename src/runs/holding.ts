@@ -8,7 +8,6 @@ import type { SqlValue } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
-import { numberOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
 import { RUNS, WORKERS } from './tables.ts'
 
@@ -97,11 +96,11 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     },
     async held(worker) {
       const rows = await query('select id, fence from onceonly_runs where worker = ?', [worker])
-      return new Map(rows.map((row) => [row['id'] as string, numberOf(row['fence'])]))
+      return new Map(rows.map((row) => [row['id'] as string, Number(row['fence'])]))
     },
     async marks(worker) {
       const rows = await query('select id, due_at from onceonly_runs where worker = ? and due_at is not null', [worker])
-      return new Map(rows.map((row) => [row['id'] as string, numberOf(row['due_at'])]))
+      return new Map(rows.map((row) => [row['id'] as string, Number(row['due_at'])]))
     },
     async freeOrphans() {
       // The worker's row goes first: from then on it cannot renew. Then the runs without a worker are free.
@@ -116,7 +115,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
         [JSON.stringify(parkedFailure())],
       )
       return freed
-        .map(({ id: runId, definition, takeovers }) => ({ runId, definition, takeovers: numberOf(takeovers) }))
+        .map(({ id: runId, definition, takeovers }) => ({ runId, definition, takeovers: Number(takeovers) }))
         .filter(({ takeovers }) => takeovers >= limits.runTakeovers)
     },
     async sweep(keepMs, limit) {

@@ -1,6 +1,5 @@
-import type { RoomDialect, SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
+import type { RoomDialect, RowOf, SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import type { Entry, Holder } from './entry.ts'
-import { numberOf } from './rows.ts'
 import { entryChanges, entryColumns, entryRecord } from './stored.ts'
 
 export interface Put {
@@ -16,11 +15,7 @@ export interface Puts {
   settle(holder: Holder, entry: Entry): Promise<boolean>
 }
 
-interface Written {
-  readonly run_id: string
-  readonly key: string
-  readonly now: unknown
-}
+type Written = RowOf<'run_id' | 'key', 'now'>
 
 const columns = Object.keys(entryColumns) as readonly (keyof typeof entryColumns)[]
 
@@ -44,7 +39,7 @@ export function createPuts({ dialect, query, now }: SqlSeam, learn: (now: number
       ...entryRecord(entry),
     }))
     const rows = await query<Written>(many, [JSON.stringify(records)], { hot: true })
-    if (rows[0] !== undefined) learn(numberOf(rows[0].now))
+    if (rows[0] !== undefined) learn(Number(rows[0].now))
     const written = new Set(rows.map(({ run_id, key }) => `${run_id} ${key}`))
     return items.map((item) => isCurrent(item) && written.has(nameOf(item)))
   }
@@ -53,7 +48,7 @@ export function createPuts({ dialect, query, now }: SqlSeam, learn: (now: number
     const [first] = items
     if (first === undefined || items.length > 1) return putMany(items)
     const [row] = await query<Written>(one, valuesOf(first), { hot: true })
-    if (row !== undefined) learn(numberOf(row.now))
+    if (row !== undefined) learn(Number(row.now))
     return [row !== undefined]
   }
 

@@ -1,7 +1,6 @@
 import type { RecordColumns } from '../ledger/store/dialect.ts'
-import type { SqlRow } from '../ledger/store/sql.ts'
+import { numberOrNull, type SqlRow } from '../ledger/store/sql.ts'
 import type { Entry, EntryKind, EntryState, RunRow, RunState, SignalRow } from './entry.ts'
-import { numberOf, numberOrNull } from './rows.ts'
 
 /** How runs and journals stand in their tables, and how they are read back. */
 
@@ -13,21 +12,21 @@ export function runOf(row: SqlRow): RunRow {
   return {
     id: text('id'),
     definition: text('definition'),
-    version: numberOf(row['version']),
+    version: Number(row['version']),
     state: text('state') as RunState,
     input: text('input'),
     inputFingerprint: text('input_fingerprint'),
     result: row['result'] as string | null,
     failure: readFailure(row['failure'] as string | null),
     worker: row['worker'] as string | null,
-    fence: numberOf(row['fence']),
+    fence: Number(row['fence']),
     dueAt: numberOrNull(row['due_at']),
     takenAt: numberOrNull(row['taken_at']),
     takenBefore: numberOrNull(row['taken_before']),
-    startedAt: numberOf(row['started_at']),
+    startedAt: Number(row['started_at']),
     endedAt: numberOrNull(row['ended_at']),
     restarts: row['restarts'] as string | null,
-    takeovers: numberOf(row['takeovers']),
+    takeovers: Number(row['takeovers']),
   }
 }
 
@@ -79,37 +78,28 @@ export function entryRecord(entry: Entry): Readonly<Record<keyof typeof entryCol
 export function entryOf(row: SqlRow): Entry {
   return {
     key: row['key'] as string,
-    position: numberOf(row['position']),
+    position: Number(row['position']),
     branch: row['branch'] as string,
     stepId: row['step_id'] as string,
-    tick: numberOf(row['tick']),
+    tick: Number(row['tick']),
     kind: row['kind'] as EntryKind,
     state: row['state'] as EntryState,
-    attempts: numberOf(row['attempts']),
+    attempts: Number(row['attempts']),
     dueAt: numberOrNull(row['due_at']),
     fingerprint: row['fingerprint'] as string | null,
     plan: row['plan'] as string | null,
     result: row['result'] as string | null,
-    failures: readFailures(row['failures'] as string),
+    failures: JSON.parse(row['failures'] as string) as Entry['failures'],
     values: JSON.parse(row['recorded'] as string) as Entry['values'],
-    at: numberOf(row['at']),
+    at: Number(row['at']),
   }
-}
-
-/** Journals of before have no numbers; their lists were whole, so that the place is the number. */
-function readFailures(text: string): Entry['failures'] {
-  if (text === '[]') return []
-  return (JSON.parse(text) as Entry['failures']).map((failure, index) => ({
-    ...failure,
-    number: failure.number ?? index + 1,
-  }))
 }
 
 export function signalOf(row: SqlRow): SignalRow {
   return {
     id: row['id'] as string,
     name: row['name'] as string,
-    number: numberOf(row['number']),
+    number: Number(row['number']),
     payload: row['payload'] as string,
   }
 }

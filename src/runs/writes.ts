@@ -4,7 +4,6 @@ import type { SqlSeam, SqlTx } from '../ledger/store/sql.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Entry, Holder, RunRow, RunState } from './entry.ts'
 import { createPuts } from './puts.ts'
-import { numberOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
 
@@ -120,7 +119,7 @@ async function startAll(
     [JSON.stringify(fresh.map(startRecord))],
     { hot: true },
   )
-  if (inserted[0] !== undefined) learn(numberOf(inserted[0].now))
+  if (inserted[0] !== undefined) learn(Number(inserted[0].now))
   const created = new Set(inserted.map(({ id }) => id))
   const isMine = new Set(fresh.filter(({ id }) => created.has(id)))
   const others = runs.filter((run) => !isMine.has(run))

@@ -4,7 +4,7 @@ import { limits } from '../../ledger/core/limits.ts'
 import type { RecordedFailure } from '../../ledger/outcome.ts'
 import { unpackFailure } from '../../ledger/outcome.ts'
 import type { Page } from '../../ledger/store/port.ts'
-import type { SqlSeam, SqlTx, SqlValue } from '../../ledger/store/sql.ts'
+import type { RowOf, SqlSeam, SqlTx, SqlValue } from '../../ledger/store/sql.ts'
 import type { IncomingMessage } from './port.ts'
 import type { ParkReason } from './receipt.ts'
 
@@ -38,14 +38,7 @@ export interface Parking {
   readonly now: number
 }
 
-interface Row {
-  readonly letter: string
-  readonly reason: string
-  readonly failure: string | null
-  readonly failures: number
-  readonly parked_at: number | string
-  readonly content: string
-}
+type Row = RowOf<'letter' | 'reason' | 'content', 'failures' | 'parked_at', 'failure'>
 
 type Asks = Pick<SqlTx, 'query'>
 

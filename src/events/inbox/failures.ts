@@ -1,5 +1,5 @@
 import { limits } from '../../ledger/core/limits.ts'
-import type { SqlSeam } from '../../ledger/store/sql.ts'
+import { numberOrNull, type RowOf, type SqlSeam } from '../../ledger/store/sql.ts'
 
 /** The earlier failures of a message. */
 export interface Trouble {
@@ -32,14 +32,7 @@ export interface Failures {
   sweep(now: number): Promise<number>
 }
 
-interface Row {
-  readonly failures: number
-  readonly unfinished: number
-  readonly failure: string | null
-  readonly failed_at: number | string | null
-  readonly retry_at: number | string
-  readonly expires_at: number | string
-}
+type Row = RowOf<never, 'failures' | 'unfinished' | 'failed_at' | 'retry_at' | 'expires_at', 'failure'>
 
 const NONE: Trouble = { failures: 0, unfinished: 0, retryAt: 0, touchedAt: 0, failure: null, failedAt: null }
 
@@ -66,7 +59,7 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
         // Both restart its window.
         touchedAt: Number(row.expires_at) - windowMs,
         failure: row.failure,
-        failedAt: row.failed_at === null ? null : Number(row.failed_at),
+        failedAt: numberOrNull(row.failed_at),
       }
     },
     async begin(message, now) {

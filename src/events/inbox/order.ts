@@ -1,5 +1,5 @@
 import { sha256Hex } from '../../ledger/core/digest.ts'
-import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
+import type { RowOf, SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { outboxHeader } from '../outbox/port.ts'
 import type { IncomingMessage } from './port.ts'
 
@@ -50,11 +50,7 @@ export interface PutOff {
 /** The number of a key's first message. */
 export const FIRST = 1
 
-interface Row {
-  readonly expected: number | string
-  readonly waiting_since: number | string | null
-  readonly waiting_lowest: number | string | null
-}
+type Row = RowOf<never, 'expected' | 'waiting_since' | 'waiting_lowest'>
 
 export function createOrder(sql: SqlSeam, consumer: string): Order {
   return {

@@ -1,6 +1,6 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { Page, SqlStore } from '../../ledger/store/port.ts'
-import type { SqlSeam, SqlTx, SqlValue } from '../../ledger/store/sql.ts'
+import { numberOrNull, type RowOf, type SqlSeam, type SqlTx, type SqlValue } from '../../ledger/store/sql.ts'
 import type { WingTables } from '../../ledger/store/wing-tables.ts'
 import { partitionTopic } from './add.ts'
 import type { OutgoingMessage } from './port.ts'
@@ -66,21 +66,11 @@ export interface OutboxStatus {
   readonly unheldPartitions: number
 }
 
-interface Row {
-  readonly position: unknown
-  readonly partition: unknown
-  readonly number: unknown
-  readonly added_at: unknown
-  readonly parked_at: unknown
-  readonly attempts: unknown
-  readonly line: string
-  readonly id: string
-  readonly topic: string
-  readonly key: string | null
-  readonly headers: string
-  readonly body: string
-  readonly reason: string
-}
+type Row = RowOf<
+  'line' | 'id' | 'topic' | 'headers' | 'body' | 'reason',
+  'position' | 'partition' | 'number' | 'added_at' | 'parked_at' | 'attempts',
+  'key'
+>
 
 export function createDeadLetters({ sql }: SqlStore, tables: WingTables): OutboxDeadLetters {
   async function find(filter: OutboxDeadLetterFilter, limit: number, after = 0): Promise<readonly Row[]> {
@@ -219,7 +209,7 @@ function pageRows(limit: number = limits.pageRows): number {
 function letterOf(row: Row): OutboxDeadLetter {
   const { id, topic, key, body, reason } = row
   const headers = JSON.parse(row.headers) as Record<string, string>
-  const sequence = row.number === null ? null : Number(row.number)
+  const sequence = numberOrNull(row.number)
   return {
     message: { id, topic, key, sequence, body, headers },
     reason,

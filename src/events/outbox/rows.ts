@@ -1,6 +1,6 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
-import type { SqlTx } from '../../ledger/store/sql.ts'
+import { numberOrNull, type RowOf, type SqlTx } from '../../ledger/store/sql.ts'
 import { ownTransaction } from '../../ledger/store/wing-tables.ts'
 import { partitionLeases, type Tenure } from './leases.ts'
 import { type OutgoingMessage, outboxHeader } from './port.ts'
@@ -53,22 +53,11 @@ export interface Rows {
   hold(tenures: readonly Tenure[], rows: readonly OutboxRow[]): Promise<readonly OutboxRow[]>
 }
 
-interface Row {
-  readonly now: unknown
-  readonly outbox: string
-  readonly position: unknown
-  readonly partition: unknown
-  readonly added_at: unknown
-  readonly bytes: unknown
-  readonly line: string
-  readonly number: unknown
-  readonly id: string
-  readonly topic: string
-  readonly key: string | null
-  readonly headers: string
-  readonly body: string
-  readonly standing: unknown
-}
+type Row = RowOf<
+  'outbox' | 'line' | 'id' | 'topic' | 'headers' | 'body',
+  'now' | 'position' | 'partition' | 'added_at' | 'bytes' | 'number' | 'standing',
+  'key'
+>
 
 /** What `standing` says besides a count of attempts. */
 const PARKED = -1
@@ -208,7 +197,7 @@ function fullOf(shares: readonly Share[], found: readonly Row[]): ReadonlySet<nu
 function rowOf(row: Row): OutboxRow {
   const { id, topic, key, body, line, outbox } = row
   const standing = Number(row.standing)
-  const sequence = row.number === null ? null : Number(row.number)
+  const sequence = numberOrNull(row.number)
   const own = JSON.parse(row.headers) as Record<string, string>
   const headers = sequence === null ? own : { ...own, [outboxHeader]: outbox }
   const message = { id, topic, key, sequence, body, headers }

@@ -1,7 +1,7 @@
 import { decodeValue, encodeValue } from '../../ledger/core/codec.ts'
 import { exceedsBytes } from '../../ledger/core/identity.ts'
 import type { Page } from '../../ledger/store/port.ts'
-import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
+import { numberOrNull, type RowOf, type SqlSeam, type SqlTx } from '../../ledger/store/sql.ts'
 import { sagaLimits } from './limits.ts'
 import type { Machine } from './machine.ts'
 import { misuse } from './react.ts'
@@ -45,15 +45,7 @@ export interface Instances {
   list(page: { readonly limit: number; readonly cursor: string | null }): Promise<Page<Omit<Instance, 'data'>>>
 }
 
-interface Row {
-  readonly id: string
-  readonly state: string
-  readonly version: number | string
-  readonly created_at: number | string
-  readonly updated_at: number | string
-  readonly completed_at: number | string | null
-  readonly ends_at: number | string | null
-}
+type Row = RowOf<'id' | 'state', 'version' | 'created_at' | 'updated_at' | 'completed_at' | 'ends_at'>
 
 const COLUMNS = 'id, state, version, created_at, updated_at, completed_at, ends_at'
 
@@ -111,15 +103,14 @@ function isThere(row: Partial<Row> | undefined): row is Row & { data: string } {
 }
 
 function fromRow(row: Row): Omit<Instance, 'data'> {
-  const numberOf = (value: number | string | null) => (value === null ? null : Number(value))
   return {
     id: row.id,
     state: row.state,
     version: Number(row.version),
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
-    completedAt: numberOf(row.completed_at),
-    endsAt: numberOf(row.ends_at),
+    completedAt: numberOrNull(row.completed_at),
+    endsAt: numberOrNull(row.ends_at),
   }
 }
 

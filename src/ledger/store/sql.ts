@@ -10,6 +10,16 @@ export type SqlRow = Readonly<Record<string, unknown>>
 /** The databases that rooms may keep their tables in. */
 export type RoomDialect = Dialect<'sqlite' | 'postgres'>
 
+/** A row by its columns: texts, numbers, which PostgreSQL gives as text, and texts that may be null. */
+export type RowOf<Texts extends string, Numbers extends string, Nullable extends string = never> = Readonly<
+  Record<Texts, string> & Record<Numbers, unknown> & Record<Nullable, string | null>
+>
+
+/** A column that may be null, as a number: PostgreSQL answers a bigint as text. */
+export function numberOrNull(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value)
+}
+
 export interface SqlTx {
   /**
    * `?` stands for a value, on every SQL store, and on PostgreSQL `??` for a question mark. Answers the rows that the

@@ -2,7 +2,7 @@ import { limits } from '../../ledger/core/limits.ts'
 import { checkSqlStore } from '../../ledger/sql-store.ts'
 import { createLeaseSql } from '../../ledger/store/leases.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
-import type { SqlTx } from '../../ledger/store/sql.ts'
+import type { RowOf, SqlTx } from '../../ledger/store/sql.ts'
 import type { OrderAppended, OrderBatch, OrderClaim, OrderLog, OrderRow } from '../ports.ts'
 import { furthest } from '../protocol/position.ts'
 import type { Position } from '../protocol/protocol.ts'
@@ -11,18 +11,9 @@ import { openStreamTables } from './sql-open.ts'
 import { big, elements, joining, text } from './sql-rows.ts'
 import { ORDERS } from './sql-tables.ts'
 
-interface OrderHead {
-  readonly fence: unknown
-  readonly head: unknown
-  readonly position: string
-}
+type OrderHead = RowOf<'position', 'fence' | 'head'>
 
-interface OrderRowRead {
-  readonly g: unknown
-  readonly client: string
-  readonly epoch: unknown
-  readonly cseq: unknown
-}
+type OrderRowRead = RowOf<'client', 'g' | 'epoch' | 'cseq'>
 
 /** The row of an element's identity, found by its index. */
 const SAME = `o.client = ${text('client')} and o.epoch = ${big('epoch')} and o.cseq = ${big('cseq')}`

@@ -1,20 +1,12 @@
-import type { RoomDialect } from '../../ledger/store/sql.ts'
+import type { RoomDialect, RowOf } from '../../ledger/store/sql.ts'
 import type { ExchangedEntry, SendRequest, StoredEntry } from '../ports.ts'
 import type { Entry, MessageContent } from '../protocol/protocol.ts'
 
 /** An entry as its row has it. What nothing is ever looked up by stands together in `rest`. */
-export interface EntryRow {
-  readonly at: unknown
-  readonly log: string
-  readonly n: unknown
-  readonly client: string
-  readonly epoch: unknown
-  readonly cseq: unknown
-  readonly copy: unknown
-  readonly digest: string
-  readonly accepted_at: unknown
-  readonly rest: string
-}
+export type EntryRow = RowOf<
+  'log' | 'client' | 'digest' | 'rest',
+  'at' | 'n' | 'epoch' | 'cseq' | 'copy' | 'accepted_at'
+>
 
 export const ENTRY_COLUMNS = 'at, log, n, client, epoch, cseq, copy, digest, accepted_at, rest'
 

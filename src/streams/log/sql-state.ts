@@ -1,5 +1,5 @@
 import { OnceError } from '../../ledger/core/errors.ts'
-import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
+import type { RowOf, SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { streamLimits } from '../limits.ts'
 import type { RoomBatch, StoredEntry } from '../ports.ts'
 import { identityText, type LogPlace, type MessageIdentity } from '../protocol/protocol.ts'
@@ -167,37 +167,13 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
   }
 }
 
-interface LogRow {
-  readonly room: string | null
-  readonly log: string | null
-  readonly head: unknown
-  readonly now: unknown
-}
+type LogRow = RowOf<never, 'head' | 'now', 'room' | 'log'>
 
-interface SenderRead {
-  readonly room: string
-  readonly client: string
-  readonly epoch: unknown
-  readonly floor: unknown
-  readonly last_log: string
-  readonly last_n: unknown
-}
+type SenderRead = RowOf<'room' | 'client' | 'last_log', 'epoch' | 'floor' | 'last_n'>
 
-interface SessionRead {
-  readonly room: string
-  readonly client: string
-  readonly generation: unknown
-}
+type SessionRead = RowOf<'room' | 'client', 'generation'>
 
-interface KnownRead {
-  readonly room: string
-  readonly client: string
-  readonly epoch: unknown
-  readonly cseq: unknown
-  readonly log: string
-  readonly n: unknown
-  readonly digest: string
-}
+type KnownRead = RowOf<'room' | 'client' | 'log' | 'digest', 'epoch' | 'cseq' | 'n'>
 
 /** What the sends of a batch reply to. */
 function targetsOf({ sends }: RoomBatch): readonly MessageIdentity[] {

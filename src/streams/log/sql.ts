@@ -2,7 +2,7 @@ import { sha256Hex } from '../../ledger/core/digest.ts'
 import { checkSqlStore } from '../../ledger/sql-store.ts'
 import { createGroupCommit, isStatementSpoiled } from '../../ledger/store/group-commit.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
-import type { RoomDialect, SqlTx } from '../../ledger/store/sql.ts'
+import type { RoomDialect, RowOf, SqlTx } from '../../ledger/store/sql.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Entered, FoundPosition, RoomLog, RoomState, RoomWritten, SenderState, SessionClaim } from '../ports.ts'
 import type { Position } from '../protocol/protocol.ts'
@@ -97,11 +97,7 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
 
 type Query = <Row>(statement: string, values: readonly (string | number)[]) => Promise<readonly Row[]>
 
-interface SenderRow {
-  readonly floor: unknown
-  readonly last_log: string
-  readonly last_n: unknown
-}
+type SenderRow = RowOf<'last_log', 'floor' | 'last_n'>
 
 const SENDER = `select floor, last_log, last_n from onceonly_stream_senders
   where region = ? and room = ? and client = ? and epoch = ?`

@@ -2,6 +2,7 @@ import { limits } from '../../../ledger/core/limits.ts'
 import type { LeaseSql } from '../../../ledger/store/leases.ts'
 import { createLeaseSql } from '../../../ledger/store/leases.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
+import { numberOrNull, type RowOf } from '../../../ledger/store/sql.ts'
 import type { IncomingMessage } from '../../inbox/port.ts'
 import type { OutgoingMessage } from '../../outbox/port.ts'
 import { DELIVERIES, LOCAL_ROOM } from './tables.ts'
@@ -32,17 +33,7 @@ export interface Queues {
   expire(keepMs: number): Promise<number>
 }
 
-interface Row {
-  readonly seq: unknown
-  readonly fence: unknown
-  readonly id: string
-  readonly topic: string
-  readonly key: string | null
-  readonly number: unknown
-  readonly headers: string
-  readonly body: string
-  readonly deliveries: unknown
-}
+type Row = RowOf<'id' | 'topic' | 'headers' | 'body', 'seq' | 'fence' | 'number' | 'deliveries', 'key'>
 
 export function createQueues({ sql, transactions }: SqlStore, holder: string, leaseMs: number): Queues {
   const { dialect } = sql
@@ -114,7 +105,7 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
 function deliveryOf(row: Row): Delivery {
   const { id, topic, key, body } = row
   const headers = JSON.parse(row.headers) as Record<string, string>
-  const sequence = row.number === null ? null : Number(row.number)
+  const sequence = numberOrNull(row.number)
   return {
     seq: Number(row.seq),
     fence: Number(row.fence),
