@@ -24,7 +24,7 @@ import { createReader } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { Asked } from './replay.ts'
 import { credentialChanged, storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
-import type { RouteDefinition, Who } from './route.ts'
+import type { AnswerBinding, RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
 import type { Running, RunRules } from './running.ts'
 import { createRunning } from './running.ts'
@@ -217,7 +217,7 @@ export function createRoute<N, Tx>(
       const ended = way === byContent ? aboutContent(execution) : execution
       const asked = { route: way.definition, operation: name, method, target, request }
       const answer =
-        (await changed(parts, ended, request, target)) ??
+        (definition.bound === undefined ? null : await changed(definition.bound, parts, ended, request, target)) ??
         (waitMs === null ? null : stillRunning(parts, ended)) ??
         (await recordedAnswer(voice, ended, asked))
       return ended.kind === 'refused'
@@ -245,13 +245,13 @@ export function createRoute<N, Tx>(
 
   /** A caller that may not see the record does not learn either whether it was for the same request. */
   async function changed(
+    bound: AnswerBinding<N>,
     parts: IdentityParts & { readonly operation: string },
     ended: Execution<StoredAnswer>,
     request: N,
     target: string,
   ): Promise<Answer | null> {
-    const { bound } = definition
-    if (bound === undefined || ended.kind !== 'refused' || ended.error.code !== 'key_reused') return null
+    if (ended.kind !== 'refused' || ended.error.code !== 'key_reused') return null
     const record = (await options.ledger.get(parts))?.record
     if (record === undefined) return null
     // Without a response its owner is not decided yet: the same answer as for the same request.

@@ -79,8 +79,9 @@ export function storedAnswer(
 /** Byte for byte what was answered first, and marked as a replay. */
 export function replayedAnswer({ status, headers, body = new Uint8Array() }: StoredAnswer, method: string): Answer {
   const told = hasNoBody(status) || method === 'HEAD' || headerOf(headers, 'content-length') !== null
-  const length: HeaderList = told ? [] : [['content-length', String(body.length)]]
-  return markedReplayed({ status, headers: [...headers, ...length], body })
+  const marked: [string, string][] = told ? [] : [['content-length', String(body.length)]]
+  marked.push([REPLAYED_HEADER, 'true'])
+  return { status, headers: [...headers, ...marked], body }
 }
 
 export function markedReplayed(answer: Answer): Answer {

@@ -48,7 +48,7 @@ export function tellFailure<N>(
 
 function tell<N>(given: StoredAnswer, asked: Asked<N>): Told | Promise<Told> {
   const { route, operation, method, request } = asked
-  const open = unbound(route.bound, given, request)
+  const open = route.bound === undefined ? given : unbound(route.bound, given, request)
   if (open === null) return credentialChanged(operation)
   const { pointer } = open
   // A pointer that stands in for the body; where the body is kept too, it is only a hint for operators.
@@ -59,9 +59,9 @@ function tell<N>(given: StoredAnswer, asked: Asked<N>): Told | Promise<Told> {
 }
 
 /** The answer without its binding; null for a request that it is not bound to. */
-export function unbound<N>(bound: AnswerBinding<N> | undefined, stored: StoredAnswer, request: N): StoredAnswer | null {
-  const recorded = bound === undefined ? null : headerOf(stored.headers, bound.header)
-  if (bound === undefined || recorded === null) return stored
+export function unbound<N>(bound: AnswerBinding<N>, stored: StoredAnswer, request: N): StoredAnswer | null {
+  const recorded = headerOf(stored.headers, bound.header)
+  if (recorded === null) return stored
   if (!bound.same(request, recorded)) return null
   return { ...stored, headers: stored.headers.filter(([name]) => name !== bound.header) }
 }

@@ -134,7 +134,7 @@ export function createStatusBy<N, Tx>(
     if (route === null || !(await allowed(route, record, request))) return nothing()
     const { bound = route.bound } = options
     const stored = bound === undefined ? null : storedIn(record)
-    if (stored !== null && unbound(bound, stored, request) === null) return nothing()
+    if (bound !== undefined && stored !== null && unbound(bound, stored, request) === null) return nothing()
     const asked = {
       route: bound === undefined ? route : { ...route, bound },
       operation: identity.operation,
