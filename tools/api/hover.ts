@@ -8,6 +8,7 @@ const checked: ReadonlySet<string> = new Set([
   'onceonly/memory',
   'onceonly/sqlite',
   'onceonly/postgres',
+  'onceonly/mariadb',
   'onceonly/redis',
   'onceonly/http',
   'onceonly/express',

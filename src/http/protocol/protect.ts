@@ -100,7 +100,7 @@ interface Call<N> {
 /**
  * One protected route, for authors of adapters: `begin` reads the request and claims its key.
  *
- * @param contentWho where callers that share a key are told apart by their content
+ * @param contentWho where callers that share a key are distinguished by their content
  *
  * @example
  * ```ts
