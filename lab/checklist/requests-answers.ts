@@ -53,7 +53,7 @@ export const answersToRequests: readonly Row[] = [
     removals: [
       {
         without: 'a refusal says when to come back',
-        file: 'src/http/protocol/voice.ts',
+        file: 'src/http/protocol/problem-writer.ts',
         find: '            ...location,\n            retryAfterMs,',
         replace: '            ...location,',
         noticed: [
@@ -63,7 +63,7 @@ export const answersToRequests: readonly Row[] = [
       },
       {
         without: 'a route may answer 202 with the place of the status',
-        file: 'src/http/protocol/voice.ts',
+        file: 'src/http/protocol/problem-writer.ts',
         find: "const accept = whileRunning === 'accept' && id !== null",
         replace: 'const accept = false',
         noticed: [{ file: http, name: 'answers: accept answers with the place of the status' }],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import type { ProblemOptions } from '../http/protocol/problem-writer.ts'
 import type { RouteDefinition } from '../http/protocol/route.ts'
-import type { VoiceOptions } from '../http/protocol/voice.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createLedger } from '../ledger/ledger.ts'
@@ -32,7 +32,7 @@ export interface CaseOptions {
   readonly path?: string
   readonly mount?: string
   readonly definition: RouteDefinition<Asker>
-  readonly http?: VoiceOptions
+  readonly http?: ProblemOptions
   /** Beside the one that the case is about. */
   readonly others?: readonly Omit<SiteRoute, 'act'>[]
   readonly maxBodyBytes?: number

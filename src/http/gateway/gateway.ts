@@ -17,7 +17,7 @@ import { jsonAnswer } from '../protocol/exchange.ts'
 import { listen } from '../protocol/listen.ts'
 import { notKept, setOwnHeaders } from '../protocol/own-headers.ts'
 import { problemPage } from '../protocol/problem-page.ts'
-import { createVoice, type Voice } from '../protocol/voice.ts'
+import { createProblemWriter, type ProblemWriter } from '../protocol/problem-writer.ts'
 import { createRegionRouter } from '../region/region.ts'
 import { checkGatewayConfig } from './check.ts'
 import type { GatewayConfig, RouteRule } from './config.ts'
@@ -95,24 +95,24 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (found === undefined) throw new OnceError('bad_option', `There is no upstream \`${name}\`.`)
     return found
   }
-  const speech = {
+  const problemOptions = {
     operationsPath: `${ownPath}/operations`,
     problemBase: config.problemBase ?? `${ownPath}/problems`,
   }
   const region = config.region === undefined ? undefined : createRegionRouter(config.region)
   const tokens = config.jwks === undefined ? null : createTokens(config.jwks, onError)
   const rules = (config.routes ?? []).map((rule) =>
-    readRule(rule, { config, ledger: options.ledger, voice: speech, upstreamOf, region, tokens, onError }),
+    readRule(rule, { config, ledger: options.ledger, problems: problemOptions, upstreamOf, region, tokens, onError }),
   )
-  const voice = createVoice(speech)
+  const problems = createProblemWriter(problemOptions)
   const fallback = upstreams.get(undefined)
   const pass: Pass | null =
     fallback === undefined
       ? null
-      : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice }
+      : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), problems }
   const status = createTellStatus(
     rules,
-    { ledger: options.ledger, onError, ...speech, ...(region === undefined ? {} : { region }) },
+    { ledger: options.ledger, onError, ...problemOptions, ...(region === undefined ? {} : { region }) },
     tokens,
   )
   const links = [...upstreams.values(), ...(region === undefined ? [] : [region]), ...(tokens === null ? [] : [tokens])]
@@ -132,7 +132,19 @@ export function createGateway(options: GatewayOptions): Gateway {
           onAction: ({ action, by }) => on.on?.({ kind: 'operator', action, by }),
           onError,
         })
-  return serve({ ...options, ...on, metricsToken, onError, ownPath, voice, rules, pass, status, links, console: shown })
+  return serve({
+    ...options,
+    ...on,
+    metricsToken,
+    onError,
+    ownPath,
+    problems,
+    rules,
+    pass,
+    status,
+    links,
+    console: shown,
+  })
 }
 
 function guardedBy({ content, operation }: RouteRule): readonly string[] {
@@ -157,7 +169,7 @@ function harmless<E>(watch: (event: E) => void, onError: (error: unknown) => voi
 export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs' | 'on'>, MetricsOptions {
   readonly ownPath: string
   /** Says what is wrong with a request that reaches no rule. */
-  readonly voice: Voice
+  readonly problems: ProblemWriter
   readonly rules: readonly Rule[]
   /** Where everything goes that no rule fits. */
   readonly pass: Pass | null
@@ -204,7 +216,7 @@ export function serve(serving: Serving): Gateway {
     const passing = rule ?? pass
     if (passing === null) return sendAnswer(response, jsonAnswer(404, 'application/json', NO_RULE, notKept))
     const intake = takeIn(front, { message, response, note }, passing.passing.trustForwarded, memoryFor(rule))
-    if (intake === null) return turnAway(passing.voice, message, response, note)
+    if (intake === null) return turnAway(passing.problems, message, response, note)
     // A client that sends `Expect: 100-continue` learns at once when its body would be refused.
     if (expects && !(rule !== null && lengthOf(message) > rule.maxBodyBytes)) response.writeContinue()
     if (rule === null) return passOn(passing, message, response, intake)
@@ -214,18 +226,18 @@ export function serve(serving: Serving): Gateway {
     void work.catch(onError).finally(() => busy.delete(work))
   }
 
-  function turnAway(voice: Voice, message: IncomingMessage, response: ServerResponse, note: Note): void {
+  function turnAway(problems: ProblemWriter, message: IncomingMessage, response: ServerResponse, note: Note): void {
     // No further request can come over a connection whose body is not read; what has come of it is dropped.
     if (hasContent(message)) response.shouldKeepAlive = false
     message.on('error', () => {}).resume()
-    sendAnswer(response, tooBusy(voice, note))
+    sendAnswer(response, tooBusy(problems, note))
   }
 
   /** Whatever stands behind such a head on its connection may be a part of it, and is no request. */
   function refuse(response: ServerResponse, detail: string): void {
     response.shouldKeepAlive = false
     refused.add(response.req.socket)
-    sendAnswer(response, serving.voice.say('invalid-request', { detail }))
+    sendAnswer(response, serving.problems.write('invalid-request', { detail }))
   }
 
   async function own(message: IncomingMessage, response: ServerResponse): Promise<void> {

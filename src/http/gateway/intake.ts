@@ -11,7 +11,7 @@ import { retryAfterMs } from '../front/retry.ts'
 import type { Shares } from '../front/shares.ts'
 import { createShares } from '../front/shares.ts'
 import type { Answer } from '../protocol/exchange.ts'
-import type { Voice } from '../protocol/voice.ts'
+import type { ProblemWriter } from '../protocol/problem-writer.ts'
 import { Crowded } from './crowded.ts'
 import type { Fingerprints } from './fingerprints.ts'
 import { createFingerprints } from './fingerprints.ts'
@@ -165,7 +165,7 @@ export function hasContent({ headers }: IncomingMessage): boolean {
 }
 
 /** The answer to a request that there is no room for. */
-export function tooBusy(voice: Voice, note: Note, { message: detail }: Error = new Crowded()): Answer {
+export function tooBusy(problems: ProblemWriter, note: Note, { message: detail }: Error = new Crowded()): Answer {
   note.decision = 'overloaded'
-  return voice.say('too-busy', { detail: `${detail} Nothing was done.`, retryAfterMs: retryAfterMs() })
+  return problems.write('too-busy', { detail: `${detail} Nothing was done.`, retryAfterMs: retryAfterMs() })
 }

@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { sendAnswer } from '../protocol/capture-node.ts'
 import { hasNoBody } from '../protocol/exchange.ts'
-import type { Voice } from '../protocol/voice.ts'
+import type { ProblemWriter } from '../protocol/problem-writer.ts'
 import { connectWithin } from '../region/connecting.ts'
 import type { Timeouts } from './config.ts'
 import { Crowded } from './crowded.ts'
@@ -23,7 +23,7 @@ export interface Pass {
   readonly upstream: Upstream
   readonly passing: Passing
   readonly times: Required<Timeouts>
-  readonly voice: Voice
+  readonly problems: ProblemWriter
 }
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
@@ -172,15 +172,17 @@ function relay(answer: IncomingMessage, response: ServerResponse): void {
   })
 }
 
-function refuse({ voice }: Pass, response: ServerResponse, { note }: Intake, error: Error): void {
+function refuse({ problems }: Pass, response: ServerResponse, { note }: Intake, error: Error): void {
   if (response.headersSent) return void response.destroy()
   if (error instanceof SlowBody || error instanceof SpoolFull || error instanceof Crowded) {
     // The rest of the body is not waited for.
     response.shouldKeepAlive = false
     const answer =
-      error instanceof SlowBody ? voice.say('request-too-slow', { detail: error.message }) : tooBusy(voice, note, error)
+      error instanceof SlowBody
+        ? problems.write('request-too-slow', { detail: error.message })
+        : tooBusy(problems, note, error)
     return sendAnswer(response, answer)
   }
   const detail = `The service behind the gateway did not answer: ${error.message}`
-  sendAnswer(response, voice.say('upstream-failed', { detail }))
+  sendAnswer(response, problems.write('upstream-failed', { detail }))
 }

@@ -116,7 +116,7 @@ async function forward(
   for (let cuts = 0; ; cuts++) {
     const { sent, repeated } = await sendOnce(rule, asked, running, keyless, cuts)
     if (sent.kind === 'not-sent' && sent.error instanceof Crowded) {
-      const answer = tooBusy(rule.voice, note, sent.error)
+      const answer = tooBusy(rule.problems, note, sent.error)
       await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
       return sendAnswer(response, answer)
     }
@@ -139,12 +139,12 @@ async function respond(
   running: Running<unknown>,
   { keyless, sent, repeated }: SentOnce & { readonly keyless: boolean },
 ): Promise<Delivered> {
-  const { voice } = rule
+  const { problems } = rule
   switch (sent.kind) {
     case 'not-sent': {
       // 1. Nothing has left: the next request may try.
       const detail = `The service cannot be reached, and nothing was sent to it: ${sent.error.message}`
-      const answer = voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
+      const answer = problems.write('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
       await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
       sendAnswer(response, answer)
       return 'sent'
@@ -178,13 +178,13 @@ function saysNotDone({ notDone, honoursKeys }: Rule, status: number, keyless: bo
   return status === 401 || status === 403 || status === 404 || (keyless && status >= 400 && status < 500)
 }
 
-function brokenAnswer({ voice, honoursKeys }: Rule, { error, late }: Extract<Sent, { kind: 'broken' }>): Answer {
+function brokenAnswer({ problems, honoursKeys }: Rule, { error, late }: Extract<Sent, { kind: 'broken' }>): Answer {
   if (honoursKeys) {
     const detail = `The service did not answer; it can be asked again under the same key: ${error.message}`
-    return voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
+    return problems.write('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
   }
   const detail = `The service did not answer, and the request may have taken effect: ${error.message}`
-  return voice.say(late ? 'upstream-late' : 'upstream-broken', { detail })
+  return problems.write(late ? 'upstream-late' : 'upstream-broken', { detail })
 }
 
 /** The record, with the digest of the credential that may see it. */
@@ -195,18 +195,18 @@ function boundTo({ binding }: Rule, asked: Asked, seen: Captured): Captured {
   return { ...seen, headers: [...headers, [binding.header, binding.of(asked)]] }
 }
 
-function refusal({ voice, route }: Rule, error: unknown, note: Note): Answer {
-  if (error instanceof SlowBody) return voice.say('request-too-slow', { detail: error.message })
-  if (error instanceof SpoolFull || error instanceof Crowded) return tooBusy(voice, note, error)
+function refusal({ problems, route }: Rule, error: unknown, note: Note): Answer {
+  if (error instanceof SlowBody) return problems.write('request-too-slow', { detail: error.message })
+  if (error instanceof SpoolFull || error instanceof Crowded) return tooBusy(problems, note, error)
   if (error instanceof MissingCaller) {
     const errors = [{ field: error.field, detail: error.message }]
-    return voice.say('invalid-request', { detail: error.message, extra: { errors } })
+    return problems.write('invalid-request', { detail: error.message, extra: { errors } })
   }
   if (error instanceof NoAuthorizer) {
-    return voice.say('upstream-unreachable', { detail: error.message, retryAfterMs: RETRY_MS })
+    return problems.write('upstream-unreachable', { detail: error.message, retryAfterMs: RETRY_MS })
   }
   if (isOnceError(error, 'stopped')) {
-    return voice.say('store-unavailable', { detail: 'The gateway is ending.', retryAfterMs: RETRY_MS })
+    return problems.write('store-unavailable', { detail: 'The gateway is ending.', retryAfterMs: RETRY_MS })
   }
   return route.fault(error)
 }

@@ -3,12 +3,12 @@ import { defaults } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { ContentKey } from '../protocol/content-options.ts'
 import { normaliseTarget } from '../protocol/path.ts'
+import type { ProblemOptions, ProblemWriter } from '../protocol/problem-writer.ts'
+import { createProblemWriter } from '../protocol/problem-writer.ts'
 import type { Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import type { RouteDefinition, Who } from '../protocol/route.ts'
 import { DEFAULT_KEY_HEADER } from '../protocol/route.ts'
-import type { Voice, VoiceOptions } from '../protocol/voice.ts'
-import { createVoice } from '../protocol/voice.ts'
 import type { RegionRouter } from '../region/region.ts'
 import { allowedBy } from './authorize.ts'
 import { createWho, namesCaller } from './caller.ts'
@@ -41,7 +41,7 @@ export interface Rule {
   readonly passing: Passing
   readonly times: Required<Timeouts>
   readonly maxBodyBytes: number
-  readonly voice: Voice
+  readonly problems: ProblemWriter
   readonly who: (asked: Asked) => Who | Promise<Who>
   readonly route: Route<Asked, unknown>
   /** Null where callers are trusted, or the upstream authorizes them. */
@@ -64,7 +64,7 @@ export interface RuleParts {
   /** For requests without a key: unrelated callers may well send the same content. */
   readonly contentWho?: (asked: Asked) => Who | Promise<Who>
   readonly who: (asked: Asked) => Who | Promise<Who>
-  readonly voice: VoiceOptions
+  readonly problems: ProblemOptions
   readonly upstream: Upstream
   readonly passing: Passing
   readonly times: Required<Timeouts>
@@ -77,9 +77,9 @@ export interface RuleParts {
 }
 
 export function createRule(parts: RuleParts): Rule {
-  const { ledger, who, contentWho, onError, definition, voice, region } = parts
+  const { ledger, who, contentWho, onError, definition, problems, region } = parts
   const near = region === undefined ? {} : { region: withinTime(region, parts) }
-  const options = { ledger, who, onError, ...voice, ...near }
+  const options = { ledger, who, onError, ...problems, ...near }
   const { keyFrom = { header: DEFAULT_KEY_HEADER } } = definition
   return {
     label: labelOf(definition.name, parts.methods, parts.path),
@@ -90,7 +90,10 @@ export function createRule(parts: RuleParts): Rule {
     passing: parts.passing,
     times: parts.times,
     maxBodyBytes: parts.maxBodyBytes,
-    voice: createVoice({ ...voice, ...(definition.profile === undefined ? {} : { profile: definition.profile }) }),
+    problems: createProblemWriter({
+      ...problems,
+      ...(definition.profile === undefined ? {} : { profile: definition.profile }),
+    }),
     who,
     route: createRoute(options, definition, contentWho),
     binding: parts.binding ?? null,
@@ -136,7 +139,7 @@ export function ruleOfRequest(rules: readonly Rule[], { method = 'GET', url = '/
 export interface RuleContext {
   readonly config: GatewayConfig
   readonly ledger: Ledger<unknown>
-  readonly voice: VoiceOptions
+  readonly problems: ProblemOptions
   readonly upstreamOf: (name: string | undefined) => Upstream
   readonly region: RegionRouter | undefined
   readonly tokens: Tokens | null
@@ -181,7 +184,7 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
     definition: key === 'required' ? { ...definition, key } : { ...definition, key, content: contentOf(content) },
     who: ({ message }) => who(message),
     contentWho: ({ message }) => eachOne(message),
-    voice: context.voice,
+    problems: context.problems,
     upstream,
     passing,
     times,

@@ -43,10 +43,10 @@ export function createTellStatus(
         return authorize === undefined || (await authorize(asked, { identity, pointer }))
       },
     },
-    async ({ id, request, head, voice, record }) => {
+    async ({ id, request, head, problems, record }) => {
       if (region !== undefined && head !== undefined) {
         const arrived = lookingHere(region, head, id)
-        const answer = arrived === null ? await lookElsewhere(region, head, id, NO_CALLER, voice) : null
+        const answer = arrived === null ? await lookElsewhere(region, head, id, NO_CALLER, problems) : null
         if (answer !== null) return { answer }
       }
       const found = await record()

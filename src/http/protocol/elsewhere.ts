@@ -6,9 +6,9 @@ import type { RegionRouter } from '../region/region.ts'
 import { AnswerTooLarge } from '../region/send.ts'
 import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
 import type { Answer, HeaderList, Incoming, IncomingBody } from './exchange.ts'
+import type { ProblemWriter } from './problem-writer.ts'
 import { wholeBody } from './read.ts'
 import type { Who } from './route.ts'
-import type { Voice } from './voice.ts'
 
 /** How soon a client should ask again for a key whose home is away. */
 const AWAY_RETRY_MS = SECOND
@@ -20,7 +20,7 @@ export function sentHere(
   region: RegionRouter,
   incoming: Incoming,
   { operation, key }: Named,
-  voice: Voice,
+  problems: ProblemWriter,
   body: IncomingBody | null,
 ): Who | { readonly answer: Answer } | null {
   const [token, ...others] = incoming.header(REGION_HEADER)
@@ -29,7 +29,7 @@ export function sentHere(
   const [client = null] = incoming.header(CLIENT_HEADER)
   const content = contentOf(incoming, body, client)
   const who = others.length > 0 ? null : region.arrived(token, { method, target, operation, key, content })
-  return who ?? { answer: voice.say('not-authorized', { detail: 'No region has sent this request on.' }) }
+  return who ?? { answer: problems.write('not-authorized', { detail: 'No region has sent this request on.' }) }
 }
 
 /** The answer of the identity's home, where that is another region; null where it is at home here. */
@@ -38,12 +38,12 @@ export async function elsewhere(
   incoming: Incoming,
   identity: Identity,
   arrived: boolean,
-  voice: Voice,
+  problems: ProblemWriter,
 ): Promise<Answer | null> {
   const home = region.home(identity)
   if (home === region.self) return null
   const away = (detail: string) =>
-    voice.say('home-unreachable', { operation: identity.operation, detail, retryAfterMs: AWAY_RETRY_MS })
+    problems.write('home-unreachable', { operation: identity.operation, detail, retryAfterMs: AWAY_RETRY_MS })
   // Sent on once more, it could go round in circles: two regions have different lists.
   if (arrived) return away('The regions do not agree about the home of this key.')
   const { method, target } = incoming
@@ -56,7 +56,7 @@ export async function elsewhere(
   } catch (error) {
     if (error instanceof AnswerTooLarge) {
       const detail = 'The home of this key has answered, but its answer is too large to be passed on from there.'
-      return voice.say('response-not-stored', {
+      return problems.write('response-not-stored', {
         operation: identity.operation,
         detail,
         extra: { original: { status: error.status } },
@@ -106,7 +106,7 @@ export async function lookElsewhere(
   head: Head,
   id: string,
   { tenant, caller }: Who,
-  voice: Voice,
+  problems: ProblemWriter,
 ): Promise<Answer | null> {
   const home = region.homeOf(id)
   if (home === region.self) return null
@@ -117,7 +117,7 @@ export async function lookElsewhere(
     return await region.forward(request, { tenant, caller, operation: STATUS, key: id }, home)
   } catch {
     const detail = `The region ${home}, which is the home of this operation, cannot be reached.`
-    return voice.say('home-unreachable', { detail, retryAfterMs: AWAY_RETRY_MS })
+    return problems.write('home-unreachable', { detail, retryAfterMs: AWAY_RETRY_MS })
   }
 }
 

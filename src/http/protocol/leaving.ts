@@ -1,5 +1,5 @@
 import type { Answer } from './exchange.ts'
-import type { Voice } from './voice.ts'
+import type { ProblemWriter } from './problem-writer.ts'
 
 /** Follows a signal until `stop`. */
 export function untilBegun(signal: AbortSignal | undefined): { readonly signal: AbortSignal; stop(): void } {
@@ -12,6 +12,6 @@ export function untilBegun(signal: AbortSignal | undefined): { readonly signal: 
 }
 
 /** For a client that is gone: it is not read. */
-export function hungUp(voice: Voice): Answer {
-  return voice.say('retry-later', { detail: 'The client hung up.' })
+export function hungUp(problems: ProblemWriter): Answer {
+  return problems.write('retry-later', { detail: 'The client hung up.' })
 }

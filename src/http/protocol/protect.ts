@@ -19,6 +19,8 @@ import type { Answer, Incoming } from './exchange.ts'
 import { hungUp } from './leaving.ts'
 import { checkedWho } from './options.ts'
 import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
+import type { ProblemOptions, ProblemWriter } from './problem-writer.ts'
+import { createProblemWriter } from './problem-writer.ts'
 import type { ReadRequest, RequestProblem } from './read.ts'
 import { createReader } from './read.ts'
 import type { StoredAnswer } from './record.ts'
@@ -28,10 +30,8 @@ import type { AnswerBinding, RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
 import type { Running, RunRules } from './running.ts'
 import { createRunning } from './running.ts'
-import type { Voice, VoiceOptions } from './voice.ts'
-import { createVoice } from './voice.ts'
 
-export interface HttpOptions<N, Tx> extends VoiceOptions {
+export interface HttpOptions<N, Tx> extends ProblemOptions {
   /** The ledger that records requests and responses. */
   readonly ledger: Ledger<Tx>
   /** From the authenticated request; stable across token refresh. For one shared caller write `caller: 'shared'`. */
@@ -120,8 +120,8 @@ export function createRoute<N, Tx>(
 ): Route<N, Tx> {
   checkRoute(definition)
   const profile = definition.profile ?? options.profile
-  const voice = createVoice({ ...options, ...(profile === undefined ? {} : { profile }) })
-  if (definition.respondAsync === true && voice.profile.name === 'stripe') {
+  const problems = createProblemWriter({ ...options, ...(profile === undefined ? {} : { profile }) })
+  if (definition.respondAsync === true && problems.profile.name === 'stripe') {
     const why = "is not offered in the profile 'stripe', which has no answer for a request that is being processed"
     throw new OnceError('bad_option', `Route option \`respondAsync\` ${why}.`, { details: { option: 'respondAsync' } })
   }
@@ -158,7 +158,7 @@ export function createRoute<N, Tx>(
   }
 
   function refused(read: RequestProblem, { target }: Incoming): BegunRequest<Tx> {
-    return { kind: 'answer', answer: voice.say(read.situation, { ...read.detail, instance: target }) }
+    return { kind: 'answer', answer: problems.write(read.situation, { ...read.detail, instance: target }) }
   }
 
   async function under(way: Way<N, Tx>, read: Keyed, call: Call<N>): Promise<BegunRequest<Tx>> {
@@ -166,11 +166,11 @@ export function createRoute<N, Tx>(
     const { incoming, request } = call
     // 2. The caller, by the authentication of this request; or by the token of the region that forwarded it.
     const named = { operation: way.prefix + read.operation, key: read.key }
-    const sent = region === undefined ? null : sentHere(region, incoming, named, voice, await incoming.body())
+    const sent = region === undefined ? null : sentHere(region, incoming, named, problems, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
     const { tenant, caller } = sent ?? checkedWho(await way.who(request), incoming)
     const parts = { tenant, caller: way.shared ? ANY_CALLER : caller, ...named }
-    const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
+    const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, problems)
     return answer === null ? claimed(way, parts, read.fingerprints, call) : { kind: 'answer', answer }
   }
 
@@ -219,13 +219,13 @@ export function createRoute<N, Tx>(
       const answer =
         (definition.bound === undefined ? null : await changed(definition.bound, parts, ended, request, target)) ??
         (waitMs === null ? null : stillRunning(parts, ended)) ??
-        (await recordedAnswer(voice, ended, asked))
+        (await recordedAnswer(problems, ended, asked))
       return ended.kind === 'refused'
         ? { kind: 'answer', answer, refused: ended.error.code }
         : { kind: 'answer', answer }
     } catch (error) {
       if (signal?.aborted !== true) throw error
-      return { kind: 'answer', answer: hungUp(voice) }
+      return { kind: 'answer', answer: hungUp(problems) }
     }
   }
 
@@ -233,14 +233,14 @@ export function createRoute<N, Tx>(
     const { ledger } = options
     const transactional = definition.effect === 'transaction'
     return createEarly(waitMs, { ledger, identity, transactional, over }, (id) =>
-      acceptedAnswer(voice, inProgress(identity.operation, id), identity.operation),
+      acceptedAnswer(problems, inProgress(identity.operation, id), identity.operation),
     )
   }
 
   /** A retry that prefers not to wait, after it has waited as the route says. */
   function stillRunning({ operation: name }: Identity, ended: Execution<StoredAnswer>): Answer | null {
     if (ended.kind !== 'refused' || ended.error.code !== 'in_progress') return null
-    return acceptedAnswer(voice, ended.error, name)
+    return acceptedAnswer(problems, ended.error, name)
   }
 
   /** A caller that may not see the record does not learn either whether it was for the same request. */
@@ -256,19 +256,19 @@ export function createRoute<N, Tx>(
     if (record === undefined) return null
     // Without a response its owner is not decided yet: the same answer as for the same request.
     const undecided = undecidedIn(parts.operation, record)
-    if (undecided !== null) return voice.refuse(undecided, { name: parts.operation, whileRunning, target })
+    if (undecided !== null) return problems.refuse(undecided, { name: parts.operation, whileRunning, target })
     const stored = storedIn(record)
     if (stored === null || unbound(bound, stored, request) !== null) return null
     const { situation, detail } = credentialChanged(parts.operation)
-    return voice.say(situation, { instance: target, ...detail })
+    return problems.write(situation, { instance: target, ...detail })
   }
 
   function rules(name: string): RunRules {
     return {
-      finality: definition.finality ?? voice.profile.finality,
+      finality: definition.finality ?? problems.profile.finality,
       keep: keeping,
       transactional: definition.effect === 'transaction',
-      undone: (error) => undoneAnswer(options, voice, { name, whileRunning }, error),
+      undone: (error) => undoneAnswer(options, problems, { name, whileRunning }, error),
     }
   }
 
@@ -277,7 +277,7 @@ export function createRoute<N, Tx>(
     maxAnswerBytes: definition.maxAnswerBytes ?? MAX_ANSWER_BYTES,
     buffered: definition.effect === 'transaction',
     begin,
-    fault: (error) => reportFault(options, voice, error),
+    fault: (error) => reportFault(options, problems, error),
   }
 }
 
@@ -304,8 +304,8 @@ function undecidedIn(operation: string, { state, id }: LedgerRecord): OnceError 
   })
 }
 
-function acceptedAnswer(voice: Voice, error: OnceError, name: string): Answer {
-  const answer = voice.refuse(error, { name, whileRunning: 'accept' })
+function acceptedAnswer(problems: ProblemWriter, error: OnceError, name: string): Answer {
+  const answer = problems.refuse(error, { name, whileRunning: 'accept' })
   return { ...answer, headers: [...answer.headers, PREFERENCE_APPLIED] }
 }
 
@@ -323,32 +323,37 @@ function readTwice(incoming: Incoming): Incoming {
 
 /** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
 async function recordedAnswer<N>(
-  voice: Voice,
+  problems: ProblemWriter,
   execution: Execution<StoredAnswer>,
   asked: Asked<N> & { readonly target: string },
 ): Promise<Answer> {
   const { operation: name, route, target } = asked
   if (execution.kind === 'refused') {
-    return voice.refuse(execution.error, { name, whileRunning: route.whileRunning, target })
+    return problems.refuse(execution.error, { name, whileRunning: route.whileRunning, target })
   }
   const telling =
     execution.kind === 'failed'
       ? tellFailure(execution.answer, execution.failure, asked)
       : tellSuccess(execution.value, asked)
   const told = telling instanceof Promise ? await telling : telling
-  return told.kind === 'answer' ? told.answer : voice.say(told.situation, { instance: target, ...told.detail })
+  return told.kind === 'answer' ? told.answer : problems.write(told.situation, { instance: target, ...told.detail })
 }
 
 /** The handler has answered, but its transaction did not commit: nothing happened, and the key is still free. */
-function undoneAnswer(options: Reporting, voice: Voice, route: Parameters<Voice['refuse']>[1], error: unknown): Answer {
+function undoneAnswer(
+  options: Reporting,
+  problems: ProblemWriter,
+  route: Parameters<ProblemWriter['refuse']>[1],
+  error: unknown,
+): Answer {
   try {
-    if (isOnceError(error)) return voice.refuse(error, route)
+    if (isOnceError(error)) return problems.refuse(error, route)
   } catch {
     // Not one of the errors that the protocol has words for.
   }
   const detail = { operation: route.name, detail: 'The request was undone, because its transaction did not commit.' }
   report(options, error)
-  return voice.say('not-committed', detail)
+  return problems.write('not-committed', detail)
 }
 
 type Reporting = Pick<HttpOptions<never, never>, 'onError'>
@@ -357,7 +362,7 @@ function report({ onError = (each) => console.error(each) }: Reporting, error: u
   onError(error)
 }
 
-export function reportFault(options: Reporting, voice: Voice, error: unknown): Answer {
+export function reportFault(options: Reporting, problems: ProblemWriter, error: unknown): Answer {
   report(options, error)
-  return voice.say('internal-error', { detail: 'The request could not be carried out.' })
+  return problems.write('internal-error', { detail: 'The request could not be carried out.' })
 }

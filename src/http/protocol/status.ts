@@ -13,13 +13,13 @@ import type { Answer, HeaderList } from './exchange.ts'
 import { headerOf, headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
 import { retryAfterHeader } from './problem.ts'
+import type { ProblemWriter } from './problem-writer.ts'
+import { createProblemWriter } from './problem-writer.ts'
 import type { HttpOptions } from './protect.ts'
 import { reportFault } from './protect.ts'
 import type { Asked, Told } from './replay.ts'
 import { storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
-import type { Voice } from './voice.ts'
-import { createVoice } from './voice.ts'
 
 export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
   /**
@@ -72,12 +72,12 @@ type Json = string
  */
 export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationStatus<N> {
   const { region } = options
-  return createStatusBy(options, async ({ id, request, head, voice, record }) => {
+  return createStatusBy(options, async ({ id, request, head, problems, record }) => {
     const arrived = region === undefined || head === undefined ? null : lookingHere(region, head, id)
     if (arrived === 'unproven') return null
     const who = arrived ?? (await options.who(request))
     if (region !== undefined && head !== undefined && arrived === null) {
-      const answer = await lookElsewhere(region, head, id, who, voice)
+      const answer = await lookElsewhere(region, head, id, who, problems)
       if (answer !== null) return { answer }
     }
     const found = await record()
@@ -95,7 +95,7 @@ export interface Look<N> {
   readonly id: string
   readonly request: N
   readonly head: Head | undefined
-  readonly voice: Voice
+  readonly problems: ProblemWriter
   /** Asks the store of this region. */
   record(): Promise<LedgerRecord | Uncommitted | null>
 }
@@ -108,16 +108,16 @@ export function createStatusBy<N, Tx>(
   findRecord: FindRecord<N>,
 ): OperationStatus<N> {
   const { ledger } = options
-  const voice = createVoice(options)
+  const problems = createProblemWriter(options)
 
-  const nothing = () => voice.say('operation-not-found', { detail: 'There is no operation of that id for you.' })
+  const nothing = () => problems.write('operation-not-found', { detail: 'There is no operation of that id for you.' })
 
   async function answer(target: string, request: N, head?: Head): Promise<Answer> {
     try {
       return await look(target, request, head)
     } catch (error) {
       if (!isOnceError(error)) throw error
-      return voice.refuse(error, { name: 'operation-status', whileRunning: undefined })
+      return problems.refuse(error, { name: 'operation-status', whileRunning: undefined })
     }
   }
 
@@ -126,7 +126,7 @@ export function createStatusBy<N, Tx>(
     // A caller that may not see it learns nothing, not even that it exists.
     if (id === undefined) return nothing()
     const find = async () => uncommittedOf(ledger, id) ?? (await ledger.find(id))?.record ?? null
-    const record = await findRecord({ id, request, head, voice, record: find })
+    const record = await findRecord({ id, request, head, problems, record: find })
     if (record === null) return nothing()
     if ('answer' in record) return record.answer
     const { identity } = record
@@ -141,14 +141,14 @@ export function createStatusBy<N, Tx>(
       method: 'GET',
       request,
     }
-    const shown = await show(voice, record, asked)
+    const shown = await show(problems, record, asked)
     const members: [string, Json][] = [
       ['id', JSON.stringify(id)],
       ['operation', JSON.stringify(identity.operation)],
       ['status', JSON.stringify(record.state)],
       ...(shown.result === undefined ? [] : [['result', shown.result] satisfies [string, Json]]),
       ...(shown.problem === undefined ? [] : [['problem', shown.problem] satisfies [string, Json]]),
-      ['links', JSON.stringify({ self: voice.link(id) })],
+      ['links', JSON.stringify({ self: problems.link(id) })],
     ]
     return document(members, retryAfterHeader(shown.retryAfterMs))
   }
@@ -172,12 +172,14 @@ export function createStatusBy<N, Tx>(
     return true
   }
 
-  return { answer, fault: (error) => reportFault(options, voice, error) }
+  return { answer, fault: (error) => reportFault(options, problems, error) }
 }
 
-async function show<N>(voice: Voice, record: LedgerRecord | Uncommitted, asked: Asked<N>): Promise<Shown> {
+async function show<N>(problems: ProblemWriter, record: LedgerRecord | Uncommitted, asked: Asked<N>): Promise<Shown> {
   const { operation } = asked
-  const problem = (situation: Situation, detail: ProblemDetail) => ({ problem: textOf(voice.say(situation, detail)) })
+  const problem = (situation: Situation, detail: ProblemDetail) => ({
+    problem: textOf(problems.write(situation, detail)),
+  })
   const shown = (told: Told) =>
     told.kind === 'answer' ? { result: resultOf(told.answer) } : problem(told.situation, told.detail)
   switch (record.state) {

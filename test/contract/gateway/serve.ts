@@ -12,7 +12,7 @@ import type { Asked } from '../../../src/http/gateway/rule.ts'
 import { createRule, timesOf } from '../../../src/http/gateway/rule.ts'
 import { createSpool } from '../../../src/http/gateway/spool.ts'
 import { createUpstream } from '../../../src/http/gateway/upstream.ts'
-import { createVoice } from '../../../src/http/protocol/voice.ts'
+import { createProblemWriter } from '../../../src/http/protocol/problem-writer.ts'
 
 const asker = ({ headers }: IncomingMessage): Asker => ({ header: (name) => headers[name] as string | undefined })
 const askedBy = ({ message }: Asked): Asker => asker(message)
@@ -61,7 +61,7 @@ export async function serveGateway(site: Site): Promise<Served> {
   const server = plainServer(site)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const upstream = createUpstream(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  const { ledger, who, onError = () => {}, ...voice } = site.options
+  const { ledger, who, onError = () => {}, ...problems } = site.options
   const common = {
     upstream,
     passing: { trustForwarded: false, host: 'client' as const, regional: false },
@@ -71,7 +71,7 @@ export async function serveGateway(site: Site): Promise<Served> {
     createRule({
       ...common,
       ledger,
-      voice,
+      problems,
       onError,
       methods: [route.method],
       path: (route.mount ?? '') + route.path,
@@ -91,8 +91,8 @@ export async function serveGateway(site: Site): Promise<Served> {
         })
         .catch(status.fault),
     rules,
-    voice: createVoice(voice),
-    pass: { ...common, voice: createVoice(voice) },
+    problems: createProblemWriter(problems),
+    pass: { ...common, problems: createProblemWriter(problems) },
     links: [upstream],
     ownPath: '',
     onError,

@@ -5,13 +5,13 @@ import type { ProblemDetail, Situation } from './problem.ts'
 import type { Profile, ProfileName } from './profiles.ts'
 import { profiles } from './profiles.ts'
 
-/** How one route speaks when the protocol answers: its profile, its problem types, its links. */
-export interface Voice {
+/** Writes the responses of the protocol itself, in the error format of a route. */
+export interface ProblemWriter {
   readonly profile: Profile
-  say(situation: Situation, detail: ProblemDetail): Answer
+  write(situation: Situation, detail: ProblemDetail): Answer
   /** The URL of an operation's status. */
   link(id: string): string
-  /** The words of the error table, as HTTP. Rethrows what is not ours to answer. */
+  /** An error of the ledger as a response. Rethrows errors that are the application's. */
   refuse(error: OnceError, refused: Refused): Answer
 }
 
@@ -20,11 +20,11 @@ export interface Refused {
   /** Of its operation. */
   readonly name: string
   readonly whileRunning: WhileRunning | undefined
-  /** The address that was asked: the instance of the problem, where there is no operation to look at. */
+  /** The path of the request: the instance of the problem, where there is no operation to link to. */
   readonly target?: string
 }
 
-export interface VoiceOptions {
+export interface ProblemOptions {
   /** Selects the error format: our own problem documents, those of the IETF draft, or Stripe's. @default 'standard' */
   readonly profile?: ProfileName
   /** Problem types are URIs below this; absolute, or a path of this server. @default '/problems' */
@@ -36,17 +36,17 @@ export interface VoiceOptions {
 const DEFAULT_PROBLEM_BASE = '/problems'
 const DEFAULT_OPERATIONS_PATH = '/operations'
 
-export function createVoice(options: VoiceOptions): Voice {
+export function createProblemWriter(options: ProblemOptions): ProblemWriter {
   const profile = profiles[options.profile ?? 'standard']
   const base = options.problemBase ?? DEFAULT_PROBLEM_BASE
   const operations = options.operationsPath ?? DEFAULT_OPERATIONS_PATH
-  const say = (situation: Situation, detail: ProblemDetail) => profile.answer(base, situation, detail)
+  const write = (situation: Situation, detail: ProblemDetail) => profile.answer(base, situation, detail)
 
   const linkTo = (id: string) => `${operations}/${id}`
 
   return {
     profile,
-    say,
+    write,
     link: linkTo,
     refuse(error, { name, whileRunning, target }) {
       const { retryAfterMs, details } = error
@@ -56,11 +56,11 @@ export function createVoice(options: VoiceOptions): Voice {
       const common = { operation: name, detail: sentence(error), ...asked }
       switch (error.code) {
         case 'key_reused':
-          return say('idempotency-key-reused', common)
+          return write('idempotency-key-reused', common)
         case 'in_progress': {
           const accept = whileRunning === 'accept' && id !== null
           const location = accept ? { location: linkTo(id) } : {}
-          return say(accept ? 'request-accepted' : 'request-in-progress', {
+          return write(accept ? 'request-accepted' : 'request-in-progress', {
             ...common,
             ...link,
             ...location,
@@ -69,36 +69,39 @@ export function createVoice(options: VoiceOptions): Voice {
         }
         case 'retry_later':
         case 'not_done':
-          return say('retry-later', { ...common, retryAfterMs })
+          return write('retry-later', { ...common, retryAfterMs })
         case 'outcome_unknown':
         case 'lease_lost':
         case 'lease_over':
-          return say('outcome-unknown', { ...common, ...link })
+          return write('outcome-unknown', { ...common, ...link })
         case 'key_expired':
-          return say('key-expired', common)
+          return write('key-expired', common)
         case 'outcome_not_stored':
-          return say('response-not-stored', { ...common, extra: { original: { pointer: details['pointer'] ?? null } } })
+          return write('response-not-stored', {
+            ...common,
+            extra: { original: { pointer: details['pointer'] ?? null } },
+          })
         case 'not_authorized':
-          return say('not-authorized', { detail: 'You are not allowed to see this outcome.', ...asked })
+          return write('not-authorized', { detail: 'You are not allowed to see this outcome.', ...asked })
         case 'too_many_attempts':
-          return say('too-many-attempts', { ...common, retryAfterMs })
+          return write('too-many-attempts', { ...common, retryAfterMs })
         case 'too_many_waiters':
         case 'store_busy':
         case 'store_unavailable':
         case 'store_replaced':
         case 'transaction_too_long':
         case 'stopped':
-          return say('store-unavailable', {
+          return write('store-unavailable', {
             ...common,
             detail: 'The record of requests cannot be reached right now.',
             retryAfterMs,
           })
         case 'bad_input':
-          return say('invalid-request', common)
+          return write('invalid-request', common)
         case 'bad_identity':
           // The key was checked before; a blank tenant or caller is a fault of `who`, not of the client.
           if (details['part'] === 'tenant' || details['part'] === 'caller') throw error
-          return say('invalid-request', common)
+          return write('invalid-request', common)
         default:
           throw error
       }
