@@ -19,7 +19,7 @@ import {
   untilSeen,
   upload,
 } from '../../support/service/imports/imports.ts'
-import { speak } from './socket.ts'
+import { speak } from '../../support/service/socket.ts'
 
 /** What is wrong is found before any broker is asked, so the embedded store and its own bus are enough here. */
 describe('bad imports', () => {

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { frontLimits } from '../../../src/http/front/limits.ts'
 import { until } from '../../../src/testing/until.ts'
 import { type Cluster, makeWorkspace, openCluster, type TestServer } from '../../support/service/cluster.ts'
-import { speak } from './socket.ts'
+import { speak } from '../../support/service/socket.ts'
 
 const { pipelined } = frontLimits
 

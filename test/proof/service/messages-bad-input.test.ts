@@ -3,7 +3,7 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { createLedger, type Ledger, type SqlTx } from 'onceonly'
 import { until } from '../../../src/testing/until.ts'
 import { type Cluster, makeWorkspace, openCluster, type TestServer } from '../../support/service/cluster.ts'
-import { type Said, type Speech, speak } from './socket.ts'
+import { type Said, type Speech, speak } from '../../support/service/socket.ts'
 
 /** Short, because tests wait for it; for all others a server has the time that a busy machine may need. */
 const REQUEST_MS = 1_000
