@@ -56,21 +56,26 @@ export function checkContent({ content, key, effect }: Beside): void {
   if (content === undefined) return
   const bad = (option: string, what: string) =>
     refuseOption(`content${option}`, `Route option \`content${option}\` ${what}.`)
-  if (typeof content !== 'object' || content === null) bad('', 'must be an object, such as { of: (body) => [body.to] }')
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    bad('', 'must be an object, such as { of: (body) => [body.to] }')
+  }
   refuseUnknown('The route option `content`', content, Object.keys(contentOptions))
   if (key !== 'optional') bad('', "is for requests without a key: set key: 'optional' beside it")
   const { of, withinMs = CONTENT_WITHIN_MS, scope = 'tenant', waitMs = 0, onStoreDown, decideMs = 1 } = content
   if (of !== undefined && typeof of !== 'function') bad('.of', 'must be a function that returns the parts of a body')
-  if (!Number.isSafeInteger(withinMs) || withinMs < 1 || withinMs > limits.longestMs) {
-    bad('.withinMs', `must be a whole number of milliseconds from 1 to ${limits.longestMs}`)
+  const whole = (option: string, ms: number, least: number, most: number) => {
+    if (Number.isSafeInteger(ms) && ms >= least && ms <= most) return
+    bad(option, `must be a whole number of milliseconds from ${least} to ${most}`)
   }
+  whole('.withinMs', withinMs, 1, limits.longestMs)
+  whole('.waitMs', waitMs, 0, limits.waitMaxMs)
+  // A longer timer would overflow and fire at once: the store would count as down for every request.
+  whole('.decideMs', decideMs, 1, limits.storeCallMs)
   if (!['tenant', 'caller'].includes(scope)) bad('.scope', "must be 'tenant' or 'caller'")
-  if (!(waitMs >= 0 && waitMs <= limits.waitMaxMs)) bad('.waitMs', `must be milliseconds from 0 to ${limits.waitMaxMs}`)
   if (onStoreDown !== undefined && !['open', 'closed'].includes(onStoreDown)) {
     bad('.onStoreDown', "must be 'open' or 'closed'")
   }
   if (onStoreDown === 'open' && effect === 'transaction') {
     bad('.onStoreDown', "must be 'closed' for a transaction, which cannot begin while its store is down")
   }
-  if (!(decideMs > 0)) bad('.decideMs', 'must be milliseconds above 0')
 }
