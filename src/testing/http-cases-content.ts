@@ -169,4 +169,15 @@ export const contentCases: readonly HttpCase[] = [
       assert.deepEqual([stage.runs, (await stage.records()).length], [0, 0])
     },
   ),
+  httpCase(
+    'content: a body on which the function of the route fails is refused, and the failure is reported',
+    { definition: byContent({ of: ({ items }) => [items.length] }) },
+    make,
+    async (stage) => {
+      assertProblem(await stage.ask(keyless), 400, 'invalid-request')
+      assert.equal(stage.faults.length, 1)
+      assert.ok(stage.faults[0] instanceof TypeError, String(stage.faults[0]))
+      assert.deepEqual([stage.runs, (await stage.records()).length], [0, 0])
+    },
+  ),
 ]

@@ -20,8 +20,10 @@ function posted(body: IncomingBody | string, type = 'application/json', target =
 
 const of: NonNullable<ContentKey['of']> = ({ to, text }) => [to, text]
 
+const unreported = (error: unknown) => assert.fail(`${error} was reported`)
+
 async function keyOf(incoming: Incoming, content: ContentKey = { of }): Promise<string> {
-  const read = await readContent({}, content, incoming)
+  const read = await readContent({}, content, incoming, unreported)
   assert.ok(read.kind === 'keyed', JSON.stringify(read))
   return read.key
 }
@@ -61,7 +63,8 @@ const uncomparable: readonly [what: string, incoming: Incoming, of: NonNullable<
   ['it has none of the parts', posted('{"subject":"hi"}'), of],
   ['a part is an object', posted('{"to":{"in":[]}}'), of],
   ['a part is a number that lost its digits', posted('{"to":0.12345678901234567890123}'), of],
-  ['the function failed', posted('{}'), (body) => [body.to.name]],
+  ['the list of its parts is empty', posted('{"items":[]}'), (body) => body.items],
+  ['the list of its parts is null', posted('{"items":null}'), (body) => body.items],
   ['it is not what it says', posted('{"to":'), of],
   ['it is neither JSON nor a form nor text', posted('\u0001', 'application/octet-stream'), of],
   ['it is empty', posted(''), of],
@@ -69,27 +72,34 @@ const uncomparable: readonly [what: string, incoming: Incoming, of: NonNullable<
 
 for (const [what, incoming, parts] of uncomparable) {
   test(`a body is refused when ${what}`, async () => {
-    const read = await readContent({}, { of: parts }, incoming)
+    const read = await readContent({}, { of: parts }, incoming, unreported)
     assert.ok(read.kind === 'problem')
     assert.equal(read.situation, 'invalid-request')
+    assert.match(read.detail.detail, /[.]$/)
+  })
+}
+
+const suspicious: readonly [what: string, of: NonNullable<ContentKey['of']>, said: RegExp][] = [
+  ['fails', (body) => [body.to.name], /^Cannot read properties of undefined/],
+  ['returns undefined', (body) => body.items, /^`content[.]of` returned undefined: return the parts/],
+]
+
+for (const [what, parts, said] of suspicious) {
+  test(`a body is refused when the function ${what}, and that is reported, because it may be a mistake of the route`, async () => {
+    const reported: unknown[] = []
+    const read = await readContent({}, { of: parts }, posted('{}'), (error) => reported.push(error))
+    assert.ok(read.kind === 'problem')
+    assert.equal(read.situation, 'invalid-request')
+    assert.equal(reported.length, 1)
+    assert.match((reported[0] as Error).message, said)
   })
 }
 
 const wrong: readonly [what: string, returned: unknown, text: string][] = [
   [
-    'nothing',
-    undefined,
-    '`content.of` returned undefined: return the parts that identify the request, as in [body.to, body.text].',
-  ],
-  [
     'a text',
     'ann',
     '`content.of` returned string: return the parts that identify the request, as in [body.to, body.text].',
-  ],
-  [
-    'no part',
-    [],
-    '`content.of` returned an empty array: return the parts that identify the request, as in [body.to, body.text].',
   ],
   [
     'a promise',
@@ -101,7 +111,7 @@ const wrong: readonly [what: string, returned: unknown, text: string][] = [
 for (const [what, returned, text] of wrong) {
   test(`a function that returns ${what} is a mistake of the route`, async () => {
     await assert.rejects(
-      readContent({}, { of: () => returned as never }, posted('{}')),
+      readContent({}, { of: () => returned as never }, posted('{}'), unreported),
       (error) => isOnceError(error, 'bad_option') && error.message.startsWith(text),
     )
   })

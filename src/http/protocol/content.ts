@@ -43,18 +43,24 @@ export function opensWithoutStore({ effect, content }: Pick<RouteDefinition<neve
 /** Contents have one form: parts that change make other keys. */
 const SHAPE = 1
 
-/** The content of a request as its key. What is wrong with the request is found before anything is claimed. */
+/**
+ * The content of a request as its key. What is wrong with the request is found before anything is claimed.
+ *
+ * @param report gets what may be a mistake of the route, although the request is refused
+ */
 export async function readContent<N>(
   { name }: Pick<RouteDefinition<N>, 'name'>,
   { of }: ContentKey,
   incoming: Incoming,
+  report: (error: unknown) => void,
 ): Promise<Exclude<ReadRequest, { readonly kind: 'keyless' }>> {
   try {
     const { method } = incoming
     const target = normaliseTarget(incoming.target)
     if ('problem' in target) return problem('invalid-request', target.problem)
     const body = await incoming.body()
-    const parts = of === undefined ? [await bodyDigest(incoming, body)] : partsOf(of, incoming, body)
+    const parts =
+      of === undefined ? [await bodyDigest(incoming, body)] : partsOf(of, parsedBody(incoming, body), report)
     // Evaluated by the handler, but part of what is asked for.
     const conditions = [incoming.header('if-match'), incoming.header('if-none-match')]
     const head = [method, target.path, target.query, JSON.stringify(conditions)]
@@ -73,26 +79,39 @@ async function bodyDigest(incoming: Incoming, body: IncomingBody): Promise<strin
   return answer?.fingerprint ?? wholeBody(incoming, body)
 }
 
-function partsOf(of: NonNullable<ContentKey['of']>, incoming: Incoming, body: IncomingBody): readonly ContentPart[] {
-  const value = parsedBody(incoming, body)
+/** A client can leave out what a route reads, so that most of what goes wrong here is the fault of its body. */
+function partsOf(
+  of: NonNullable<ContentKey['of']>,
+  body: unknown,
+  report: (error: unknown) => void,
+): readonly ContentPart[] {
   let parts: unknown
   try {
-    parts = of(value)
+    parts = of(body)
   } catch (cause) {
     if (isOnceError(cause)) throw cause
-    throw new OnceError('bad_input', '`content.of` failed on this body.', { cause, details: { field: 'body' } })
+    report(cause)
+    throw badBody('`content.of` failed on this body.', cause)
   }
-  if (!Array.isArray(parts) || parts.length === 0) {
-    const got = Array.isArray(parts) ? 'an empty array' : parts instanceof Promise ? 'a promise' : typeof parts
-    const text = `\`content.of\` returned ${got}: return the parts that identify the request, as in [body.to, body.text].`
-    throw new OnceError('bad_option', text, { details: { option: 'content.of' } })
+  // A function that forgets to return looks the same as one whose field is missing.
+  if (parts === undefined) report(wrongParts('undefined'))
+  else if (parts !== null && !Array.isArray(parts)) {
+    throw wrongParts(parts instanceof Promise ? 'a promise' : typeof parts)
   }
-  if (parts.every((part) => part === null || part === undefined)) {
-    throw new OnceError('bad_input', 'The body has none of the fields that identify it.', {
-      details: { field: 'body' },
-    })
+  const found = (parts ?? []) as readonly ContentPart[]
+  if (found.every((part) => part === null || part === undefined)) {
+    throw badBody('The body has none of the fields that identify it.')
   }
-  return parts as ContentPart[]
+  return found
+}
+
+function badBody(text: string, cause?: unknown): OnceError {
+  return new OnceError('bad_input', text, { cause, details: { field: 'body' } })
+}
+
+function wrongParts(got: string): OnceError {
+  const text = `\`content.of\` returned ${got}: return the parts that identify the request, as in [body.to, body.text].`
+  return new OnceError('bad_option', text, { details: { option: 'content.of' } })
 }
 
 /** The same refusal for a caller that sent no key. */

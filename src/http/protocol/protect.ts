@@ -177,7 +177,7 @@ export function createRoute<N, Tx>(
   /** Under its content, where the route has one. A store that is down does not stop what may run without it. */
   async function withoutKey(call: Call<N>): Promise<BegunRequest<Tx>> {
     if (byContent === null || content === undefined) return { kind: 'unprotected' }
-    const read = await readContent(definition, content, call.incoming)
+    const read = await readContent(definition, content, call.incoming, (error) => report(options, error))
     if (read.kind === 'problem') return refused(read, call.incoming)
     const begun = await under(byContent, read, call)
     const opens = opensWithoutStore(definition)
