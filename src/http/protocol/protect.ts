@@ -1,5 +1,6 @@
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import type { Identity, IdentityParts } from '../../ledger/core/identity.ts'
+import { checkIdentityPart } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Begun as BegunCommand } from '../../ledger/granted.ts'
@@ -169,6 +170,8 @@ export function createRoute<N, Tx>(
     const sent = region === undefined ? null : sentHere(region, incoming, named, problems, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
     const { tenant, caller } = sent ?? checkedWho(await way.who(request), incoming)
+    // One caller stands for all of them in the record, where no check would see what `who` returned.
+    if (way.shared) checkIdentityPart('caller', caller)
     const parts = { tenant, caller: way.shared ? ANY_CALLER : caller, ...named }
     const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, problems)
     return answer === null ? claimed(way, parts, read.fingerprints, call) : { kind: 'answer', answer }

@@ -63,6 +63,22 @@ test('a `who` that returns nothing is reported, and nothing is claimed', async (
   assert.equal((await ledger.list()).rows.length, 0)
 })
 
+for (const caller of [undefined, null, '', 5]) {
+  test(`a \`who\` that names the caller ${JSON.stringify(caller)} is reported with a key and without one`, async (context) => {
+    const { options, ledger, to } = own(context)
+    const errors: unknown[] = []
+    const who = () => ({ tenant: 'acme', caller: caller as never })
+    const protect = createProtect({ ...options, who, onError: (error) => errors.push(error) })
+    const listener = protect({ effect: 'external', key: 'optional', content: {} }, () => assert.fail('the handler ran'))
+    const ask = await to(createServer((request, response) => void listener(request, response)))
+    assert.deepEqual([(await ask()).status, (await ask({ key: null })).status], [500, 500])
+    const [keyed, keyless] = errors as Error[]
+    assert.equal(keyless?.message, keyed?.message)
+    assert.match(String(keyless?.message), /^The identity's `caller` /)
+    assert.equal((await ledger.list()).rows.length, 0)
+  })
+}
+
 test('a body that was read before protect is refused, and nothing is claimed', async (context) => {
   const { options, ledger, to } = own(context)
   const app = express()
