@@ -22,6 +22,8 @@ export interface Dialect<Name extends string = string> {
   idText(column: string): string
   /** A join that reads its left side first, where the planner cannot be trusted with that. */
   readonly orderedJoin: string
+  /** Follows the name of a joined table whose rows are to be reached by its primary key, where the planner needs telling. */
+  readonly byKey?: string
   /**
    * A condition with one place for a whole list, so that the text is the same for lists of every length; `numbersValue`
    * makes the value for it.

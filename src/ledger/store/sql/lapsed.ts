@@ -99,6 +99,7 @@ function statementsOf(tables: RecordTables): Record<'scan' | 'ask' | 'rows', str
   const { dialect, records, now, lastFence, inFlightMs } = tables
   const dueAt = tables.dueAt?.('r') ?? 'r.due_at'
   const big = dialect.place('bigint')
+  const ofFences = tables.ofFences ?? `${records} AS r ON ${dialect.isOneOf('r.fence')}`
   return {
     scan: `
       WITH moment AS (SELECT ${now} AS now, ${lastFence} AS last_fence),
@@ -117,7 +118,7 @@ function statementsOf(tables: RecordTables): Record<'scan' | 'ask' | 'rows', str
       FROM summary LEFT JOIN page ON page.${RUNNING}`,
     ask: `
       SELECT moment.now, r.fence, CASE WHEN ${dueAt} + ${limits.leaseGraceMs} <= moment.now THEN 1 ELSE 0 END AS lapsed
-      FROM (SELECT ${now} AS now) AS moment LEFT JOIN ${records} AS r ON ${dialect.isOneOf('r.fence')} AND r.${RUNNING}`,
+      FROM (SELECT ${now} AS now) AS moment LEFT JOIN ${ofFences} AND r.${RUNNING}`,
     rows: `
       SELECT ${recordSql(tables, 'r')} FROM ${records} AS r
       WHERE ${dialect.isOneOf('r.fence')} AND r.${RUNNING} ORDER BY r.fence`,

@@ -27,6 +27,8 @@ export interface RecordTables {
   byId(id: string): string
   /** SQL: the end of the lease of a record, where it is not simply the column. */
   dueAt?(alias: string): string
+  /** SQL: joins the rows `r` of one list of fences, where a condition on the list would read the whole table. */
+  readonly ofFences?: string
   /** Rows that one statement looks at, where other callers wait for it; the next statement then comes a turn later. */
   readonly stepRows: number
   /** Rows of one statement that writes. */

@@ -66,6 +66,7 @@ function statementsOf(tables: RecordTables): Record<'lock' | 'countRecords' | 'c
   const { dialect, records, tallies, now } = tables
   const given = { id: 'id', replays: 'bigint', conflicts: 'bigint', in_progress: 'bigint', ago_ms: 'bigint' } as const
   const last = `(SELECT ${now}) - x.ago_ms`
+  const byKey = dialect.byKey === undefined ? '' : ` ${dialect.byKey}`
   const table = tallies.slice(tallies.lastIndexOf('.') + 1)
   const bucket = `moment.now - moment.now % ${limits.tallyBucketMs}`
   const callers = CALLER.map((column) => `x.${column}`)
@@ -79,7 +80,7 @@ function statementsOf(tables: RecordTables): Record<'lock' | 'countRecords' | 'c
     in_progress: 'bigint',
   } as const
   return {
-    lock: `SELECT ${dialect.idText('r.id')} AS id FROM ${dialect.recordsOf({ id: 'id' })} ${dialect.orderedJoin} ${records} AS r
+    lock: `SELECT ${dialect.idText('r.id')} AS id FROM ${dialect.recordsOf({ id: 'id' })} ${dialect.orderedJoin} ${records} AS r${byKey}
       ON ${tables.byId('x.id')} ORDER BY r.id ${dialect.lock('for update of r skip locked')}`,
     countRecords: dialect.updateFrom(
       `${records} AS r`,

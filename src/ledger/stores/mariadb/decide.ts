@@ -6,10 +6,10 @@ import { createDecideRound } from '../../store/sql/decide.ts'
 import type { TableQuery } from '../../store/sql/tables.ts'
 import { recordColumns, recordOf, recordSql } from '../../store/sql/tables.ts'
 import { NOW } from './clock-sql.ts'
-import { mariadb } from './dialect.ts'
+import { BY_KEY, mariadb } from './dialect.ts'
 
 const COLUMNS = recordSql({ dialect: mariadb }, 'r')
-const AMONG = `r.id IN (SELECT x.id FROM ${mariadb.recordsOf({ id: 'id' })})`
+const LISTED = `${mariadb.recordsOf({ id: 'id' })} STRAIGHT_JOIN onceonly_records AS r ${BY_KEY} ON r.id = x.id`
 const written = recordColumns.map((column) => `\`${column}\``)
 const given = recordColumns.map((column) => (column === 'id' ? 'UNHEX(?)' : '?')).join(', ')
 const SAME_LIFE = 'onceonly_records.incarnation = VALUES(incarnation)'
@@ -30,7 +30,7 @@ function idsJson(ids: readonly RecordId[]): string {
 /** Records without any lock, and the time. */
 export async function readRecords(query: TableQuery, ids: readonly RecordId[]): Promise<Snapshot> {
   const rows = await query(
-    `SELECT moment.now, ${COLUMNS} FROM (SELECT ${NOW} AS now) AS moment LEFT JOIN onceonly_records AS r ON ${AMONG}`,
+    `SELECT moment.now, ${COLUMNS} FROM (SELECT ${NOW} AS now) AS moment LEFT JOIN (${LISTED}) ON 1 = 1`,
     [idsJson(ids)],
   )
   const records = byId(rows.filter((row) => row['id'] !== null).map(recordOf))
@@ -39,9 +39,10 @@ export async function readRecords(query: TableQuery, ids: readonly RecordId[]): 
 
 export const decideRound: DecideRound<TableQuery> = createDecideRound<TableQuery>({
   lock: async (query, ids, skipLocked): Promise<readonly LockedRecord[]> => {
-    const list = idsJson(ids)
+    // Rows are locked in the order of the list, and in one order no two transactions wait for each other in a circle.
+    const list = idsJson(ids.toSorted())
     const found = await query(
-      `SELECT ${COLUMNS} FROM onceonly_records AS r WHERE ${AMONG} ORDER BY r.id FOR UPDATE ${skipLocked ? 'SKIP LOCKED' : ''}`,
+      `SELECT ${COLUMNS} FROM ${LISTED} ORDER BY r.id FOR UPDATE ${skipLocked ? 'SKIP LOCKED' : ''}`,
       [list],
     )
     const held = byId(found.map(recordOf))
@@ -93,7 +94,7 @@ export const decideRound: DecideRound<TableQuery> = createDecideRound<TableQuery
 
 /** Which of the ids have a row at all, whether it is locked or not. */
 async function presentAmong(query: TableQuery, list: string): Promise<ReadonlySet<unknown>> {
-  const rows = await query(`SELECT LOWER(HEX(r.id)) AS id FROM onceonly_records AS r WHERE ${AMONG}`, [list])
+  const rows = await query(`SELECT LOWER(HEX(r.id)) AS id FROM ${LISTED}`, [list])
   return new Set(rows.map(({ id }) => id))
 }
 

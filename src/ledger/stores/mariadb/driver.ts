@@ -18,8 +18,8 @@ export interface MariadbConnection {
 export interface MariadbQuery {
   readonly sql: string
   /** Whole numbers arrive as numbers. */
-  readonly bigIntAsNumber: boolean
-  readonly insertIdAsNumber: boolean
+  readonly bigIntAsNumber?: boolean
+  readonly insertIdAsNumber?: boolean
 }
 
 /** The likeliest mistakes of a first use, found where they are made and not at the first query. */

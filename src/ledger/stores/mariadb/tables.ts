@@ -18,6 +18,8 @@ export function createTables(calls: Calls<Connection>): RecordTables {
     // Transactions that grant a lease are ended by the server long before.
     inFlightMs: 3 * limits.storeCallMs,
     place: { column: 'id', type: 'id' },
+    ofFences: `(JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) AS list
+      STRAIGHT_JOIN onceonly_records AS r FORCE INDEX (onceonly_records_fence) ON r.fence = list.n) ON 1 = 1`,
     byId: (id) => `r.id = ${id}`,
     stepRows: limits.scanRows,
     writeRows: limits.tallyRows,

@@ -4,6 +4,7 @@ import { foreignCursor } from '../../store/sql/list.ts'
 import type { RecordTables } from '../../store/sql/tables.ts'
 import { createForgetTallies, createTally } from '../../store/sql/tallies.ts'
 import { NOW } from './clock-sql.ts'
+import { BY_KEY } from './dialect.ts'
 
 const REPLAYABLE = `state IN (${stateCode.succeeded}, ${stateCode.failed_terminal})`
 const HAS_CONTENT = '(outcome IS NOT NULL OR pointer IS NOT NULL OR detail IS NOT NULL)'
@@ -19,7 +20,10 @@ const DUE = `SELECT LOWER(HEX(r.id)) AS id, COALESCE(r.gone_at <= ${NOW}, 0) AS 
 /** Past its end nothing of a record is kept; past replay only the fact that the key was used. */
 export function createUpkeep(tables: RecordTables): Upkeep {
   const forgetTallies = createForgetTallies(tables)
-  const among = `id IN (SELECT x.id FROM ${tables.dialect.recordsOf({ id: 'id' })})`
+  const listed = tables.dialect.recordsOf({ id: 'id' })
+  const remove = `DELETE r FROM ${listed} STRAIGHT_JOIN onceonly_records AS r ${BY_KEY} ON r.id = x.id`
+  const nothing = { outcome: 'NULL', pointer: 'NULL', detail: 'NULL' }
+  const empty = tables.dialect.updateFrom('onceonly_records AS r', nothing, listed, 'r.id = x.id')
   return {
     sweep: async (cursor, limit, call) => {
       const after = cursor === null ? 0 : fenceOf(cursor)
@@ -33,9 +37,8 @@ export function createUpkeep(tables: RecordTables): Upkeep {
           const gone = due.filter((row) => Number(row['gone']) === 1).map(({ id }) => ({ id }))
           const over = due.filter((row) => Number(row['gone']) !== 1).map(({ id }) => ({ id }))
           removed = gone.length
-          if (gone.length > 0) await query(`DELETE FROM onceonly_records WHERE ${among}`, [JSON.stringify(gone)])
-          const empty = 'UPDATE onceonly_records SET outcome = NULL, pointer = NULL, detail = NULL'
-          if (over.length > 0) await query(`${empty} WHERE ${among}`, [JSON.stringify(over)])
+          if (gone.length > 0) await query(remove, [JSON.stringify(gone)])
+          if (over.length > 0) await query(empty, [JSON.stringify(over)])
         }
         const end = looked < limit
         if (end) await forgetTallies(query)

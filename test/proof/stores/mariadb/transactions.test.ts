@@ -1,66 +1,12 @@
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import { isOnceError } from 'onceonly'
-import type { MariadbConnection, MariadbPool, MariadbStore } from 'onceonly/mariadb'
+import type { MariadbPool } from 'onceonly/mariadb'
 import { mariadbStore } from 'onceonly/mariadb'
 import { claimOf, DONE, settleOf } from '../../../../src/ledger/store/test-requests.ts'
-import type { TestDatabase } from '../../../support/stores/mariadb/database.ts'
-import { createDatabase } from '../../../support/stores/mariadb/database.ts'
-
-const url = process.env['ONCEONLY_TEST_MARIADB_URL']
-if (url === undefined && process.env['CI'] === 'true') throw new Error('ONCEONLY_TEST_MARIADB_URL is not set')
+import { poolWith, testMariadb } from '../../../support/stores/mariadb/stage.ts'
 
 const CALL = { timeoutMs: 10_000, lockMs: 3_000, refuseTwinOf: null }
-
-interface Stage {
-  readonly database: TestDatabase
-  /** Without a pool, one of its own. */
-  open(pool?: MariadbPool): MariadbStore
-}
-
-function testMariadb(name: string, body: (stage: Stage, t: TestContext) => Promise<void>): void {
-  test(name, { skip: url === undefined ? 'no MariaDB server' : false }, async (t) => {
-    const database = await createDatabase(url ?? '')
-    const stores: MariadbStore[] = []
-    const open = (pool: MariadbPool = database.pool()) => {
-      const store = mariadbStore(pool, { testClock: true })
-      stores.push(store)
-      return store
-    }
-    try {
-      await body({ database, open }, t)
-    } finally {
-      for (const store of stores) await store.stop()
-      await database.drop()
-    }
-  })
-}
-
-/** The same pool, with another way to send some statements. */
-function poolWith(
-  pool: MariadbPool,
-  send: (
-    connection: MariadbConnection,
-    query: { readonly sql: string },
-    pass: () => Promise<unknown>,
-  ) => Promise<unknown>,
-): MariadbPool {
-  return {
-    getConnection: async () => {
-      const connection = await pool.getConnection()
-      const query: MariadbConnection['query'] = (text, values) =>
-        send(connection, text, () => connection.query(text, values))
-      return {
-        query,
-        release: () => connection.release(),
-        destroy: () => connection.destroy(),
-        on: (event, listener) => connection.on(event, listener),
-        removeListener: (event, listener) => connection.removeListener(event, listener),
-      }
-    },
-  }
-}
 
 testMariadb(
   'of two effects that wait for each other one is undone, and sends nothing more',
@@ -102,7 +48,7 @@ testMariadb(
 testMariadb('a COMMIT without an answer is reported as one that may have happened', async ({ database, open }) => {
   let cut = false
   const store = open(
-    poolWith(database.pool(), async (connection, { sql }, pass) => {
+    poolWith(database.pool(), async ({ connection, sql }, pass) => {
       if (!cut || sql !== 'COMMIT') return pass()
       await pass()
       connection.destroy()
@@ -128,10 +74,10 @@ testMariadb(
     const settings = `SELECT CONCAT_WS(' ', @@idle_transaction_timeout, @@innodb_lock_wait_timeout) AS bounds`
     const seen: unknown[] = []
     const store = open(
-      poolWith(pool, async (connection, { sql }, pass) => {
+      poolWith(pool, async ({ connection, sql }, pass) => {
         const answer = await pass()
         const ended = sql.startsWith('SET SESSION idle_transaction_timeout = @')
-        if (ended) seen.push(await connection.query({ sql: settings, bigIntAsNumber: true, insertIdAsNumber: true }))
+        if (ended) seen.push(await connection.query({ sql: settings }))
         return answer
       }),
     )
