@@ -3,11 +3,13 @@ import { createServerErrors } from '../../store/sql/errors.ts'
 
 /** The driver numbers its own errors from here on; those of the server are smaller. */
 const DRIVER_ERRNO = 45_000
+/** A lock did not become free in time. Whether more than the statement was undone is a setting of the server. */
+const LOCK_TIMEOUT = 1205
 /** All statements of the transaction were undone, so that the next one would be on its own. */
 const ROLLED_BACK: readonly number[] = [1213, 1020]
 const KINDS: Readonly<Partial<Record<ServerErrorKind, readonly number[]>>> = {
   // A lock did not become free in time, or never would have.
-  busy: [1205, ...ROLLED_BACK],
+  busy: [LOCK_TIMEOUT, ...ROLLED_BACK],
   // Shutdown, kill, time-outs.
   session_over: [1053, 1152, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969, 3024],
   schema_gone: [1049, 1054, 1146, 4091],
@@ -47,4 +49,5 @@ export const {
 
 export const isBusy = (error: unknown): boolean => is('busy', error)
 export const isSessionOver = (error: unknown): boolean => is('session_over', error)
+export const isLockTimeout = (error: unknown): boolean => errnoOf(error) === LOCK_TIMEOUT
 export const isRolledBack = (error: unknown): boolean => ROLLED_BACK.includes(errnoOf(error) ?? 0)

@@ -17,7 +17,7 @@ import { borrow, ISOLATION } from './connection.ts'
 import { decideRound, readRecords } from './decide.ts'
 import type { MariadbPool } from './driver.ts'
 import * as errors from './errors.ts'
-import { isBusy, isRolledBack, isSessionOver, storeError } from './errors.ts'
+import { isBusy, isLockTimeout, isRolledBack, isSessionOver, storeError } from './errors.ts'
 import type { Watchers } from './watch.ts'
 
 /** What an effect holds inside a transaction on MariaDB. */
@@ -169,7 +169,7 @@ function createTx(connection: Connection): Open {
         return await connection.query(text, values)
       } catch (error) {
         // The next statement would be on its own, outside of any transaction.
-        if (isRolledBack(error)) {
+        if (isRolledBack(error) || (isLockTimeout(error) && !(await isInTransaction(connection)))) {
           const fault = storeError(error, 'no')
           undone.set(connection, fault)
           life.end(fault)

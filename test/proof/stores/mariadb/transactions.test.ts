@@ -6,6 +6,8 @@ import { mariadbStore } from 'onceonly/mariadb'
 import { claimOf, DONE, settleOf } from '../../../../src/ledger/store/test-requests.ts'
 import { poolWith, testMariadb } from '../../../support/stores/mariadb/stage.ts'
 
+/** The number of the error. */
+const LOCK_TIMEOUT = 1205
 const CALL = { timeoutMs: 10_000, lockMs: 3_000, refuseTwinOf: null }
 
 testMariadb(
@@ -94,6 +96,48 @@ testMariadb(
     }, CALL)
     assert.deepEqual(seen, [await pool.query(settings)])
     assert.equal((await store.claims.apply(claimOf('a'), CALL)).decision.kind, 'in_progress')
+  },
+)
+
+testMariadb(
+  'a lock that took too long ends the transaction where the server undid all of it',
+  async ({ database, open }) => {
+    const pool = database.pool()
+    await pool.query('CREATE TABLE stock (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)')
+    await pool.query('INSERT INTO stock VALUES (1, 0)')
+    // The setting `innodb_rollback_on_timeout` is the server's, and only a restart changes it.
+    const undoing = poolWith(database.pool(), async ({ connection }, pass) => {
+      try {
+        return await pass()
+      } catch (error) {
+        if (error instanceof Error && 'errno' in error && error.errno === LOCK_TIMEOUT) {
+          await connection.query({ sql: 'ROLLBACK' })
+        }
+        throw error
+      }
+    })
+    const store = open(undoing)
+    const holder = await pool.getConnection()
+    try {
+      await holder.query({ sql: 'START TRANSACTION' })
+      await holder.query({ sql: 'UPDATE stock SET n = 9 WHERE id = 1' })
+      const running = store.transactions.run(
+        async ({ tx, apply }) => {
+          await apply(claimOf('a'))
+          await tx.query('INSERT INTO stock VALUES (2, 0)')
+          await assert.rejects(tx.query('UPDATE stock SET n = 1 WHERE id = 1'))
+          await tx.query('INSERT INTO stock VALUES (3, 0)').catch(() => undefined)
+        },
+        { ...CALL, lockMs: 1_000 },
+      )
+      await assert.rejects(running, (error) => isOnceError(error, 'store_busy') && error.applied === 'no')
+    } finally {
+      await holder.query({ sql: 'ROLLBACK' })
+      await holder.release()
+    }
+    assert.deepEqual(await pool.query('SELECT id, n FROM stock'), [{ id: 1, n: 0 }])
+    const { decision } = await store.claims.apply(claimOf('a'), CALL)
+    assert.equal(decision.kind, 'first_attempt')
   },
 )
 
