@@ -3,24 +3,28 @@ import type { Held } from '../../store/sql/connection.ts'
 import { borrowInTime, holdConnection, inTransaction as inTransactionOn } from '../../store/sql/connection.ts'
 import type { StoredRow } from '../../store/sql/tables.ts'
 import type { SqlValue } from '../../store/sql.ts'
-import type { MariadbConnection, MariadbPool } from './driver.ts'
+import type { MariadbConnection, MariadbPool, MariadbQuery } from './driver.ts'
 import * as errors from './errors.ts'
 
 /** A connection of the pool while the store holds it. */
 export interface Connection extends Held {
   /** The rows of one statement, or none where it gives none. */
   query(text: string, values?: readonly SqlValue[]): Promise<readonly StoredRow[]>
+  /** The same for a statement of an effect: its numbers arrive as the pool is set, by default with every digit. */
+  effectQuery(text: string, values?: readonly SqlValue[]): Promise<readonly StoredRow[]>
   command(text: string): Promise<unknown>
 }
 
 function createConnection(driver: MariadbConnection): Connection {
   const held = holdConnection(driver, { close: () => driver.destroy(), giveBack: () => giveBack(driver) })
-  const query: Connection['query'] = async (sql, values = []) => {
-    const settings = { sql, bigIntAsNumber: true, insertIdAsNumber: true }
+  const send = async (settings: MariadbQuery, values: readonly SqlValue[]) => {
     const result = await held.send(() => driver.query(settings, values.map(bindable)))
     return Array.isArray(result) ? (result as readonly StoredRow[]) : []
   }
-  return Object.assign(held, { query, command: query })
+  const query: Connection['query'] = (sql, values = []) =>
+    send({ sql, bigIntAsNumber: true, insertIdAsNumber: true }, values)
+  const effectQuery: Connection['effectQuery'] = (sql, values = []) => send({ sql }, values)
+  return Object.assign(held, { query, effectQuery, command: query })
 }
 
 /** The driver rolls back what is open; a connection that cannot is closed by it. */

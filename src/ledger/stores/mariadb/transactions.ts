@@ -163,10 +163,10 @@ function createTx(connection: Connection): Open {
   const life = createLife()
   const turns = createTurns(life)
 
-  const send = (text: string, values?: readonly SqlValue[]) =>
+  const send = (text: string, values?: readonly SqlValue[], query = connection.query) =>
     turns.send(async () => {
       try {
-        return await connection.query(text, values)
+        return await query(text, values)
       } catch (error) {
         // The next statement would be on its own, outside of any transaction.
         if (isRolledBack(error) || (isLockTimeout(error) && !(await isInTransaction(connection)))) {
@@ -195,7 +195,7 @@ function createTx(connection: Connection): Open {
     handle: {
       query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) => {
         if (!MAY_RUN.test(text)) throw notInside(text)
-        return (await savepoints.inTurn(() => send(text, values))) as readonly Row[]
+        return (await savepoints.inTurn(() => send(text, values, connection.effectQuery))) as readonly Row[]
       },
       inSavepoint: savepoints.savepoint,
     },

@@ -141,6 +141,12 @@ testMariadb(
   },
 )
 
+testMariadb('numbers of an effect keep their digits', async ({ open }) => {
+  const store = open()
+  const rows = await store.transactions.run(({ tx }) => tx.query('SELECT 9007199254740993 AS n'), CALL)
+  assert.deepEqual(rows, [{ n: 9_007_199_254_740_993n }])
+})
+
 testMariadb(
   'fences grow after the tables were lost, and keys differ by case and by spaces',
   async ({ database, open }) => {
