@@ -15,6 +15,9 @@ export interface Connection extends Held {
   command(text: string): Promise<unknown>
 }
 
+/** Whatever the pool is set to: a row is an object by its columns. */
+const ROWS = { rowsAsArray: false, nestTables: false, metaAsArray: false }
+
 function createConnection(driver: MariadbConnection): Connection {
   const held = holdConnection(driver, { close: () => driver.destroy(), giveBack: () => giveBack(driver) })
   const send = async (settings: MariadbQuery, values: readonly SqlValue[]) => {
@@ -22,8 +25,8 @@ function createConnection(driver: MariadbConnection): Connection {
     return Array.isArray(result) ? (result as readonly StoredRow[]) : []
   }
   const query: Connection['query'] = (sql, values = []) =>
-    send({ sql, bigIntAsNumber: true, insertIdAsNumber: true }, values)
-  const effectQuery: Connection['effectQuery'] = (sql, values = []) => send({ sql }, values)
+    send({ ...ROWS, sql, bigIntAsNumber: true, insertIdAsNumber: true }, values)
+  const effectQuery: Connection['effectQuery'] = (sql, values = []) => send({ ...ROWS, sql }, values)
   return Object.assign(held, { query, effectQuery, command: query })
 }
 

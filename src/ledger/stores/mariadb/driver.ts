@@ -20,6 +20,9 @@ export interface MariadbQuery {
   /** Whole numbers arrive as numbers. */
   readonly bigIntAsNumber?: boolean
   readonly insertIdAsNumber?: boolean
+  readonly rowsAsArray?: boolean
+  readonly nestTables?: boolean
+  readonly metaAsArray?: boolean
 }
 
 /** The likeliest mistakes of a first use, found where they are made and not at the first query. */

@@ -51,7 +51,8 @@ const SETTINGS = `SET SESSION idle_transaction_timeout = ${limits.storeCallMs / 
  * runs, streams) need SQLite or PostgreSQL.
  *
  * @param pool Your own pool, of `createPool` of `mariadb`, with a database. The store keeps up to two of its connections, and
- * never ends the pool.
+ * never ends the pool. Give it a `connectionLimit` of three at least, and one more for each transaction that runs at the same
+ * time.
  * @example
  * const once = createLedger({ store: mariadbStore(createPool({ host: 'db', user: 'app', database: 'app' })) })
  */

@@ -13,6 +13,7 @@ import {
 } from '../../store/sql/schema.ts'
 import type { Connection } from './connection.ts'
 import { TEXT } from './dialect.ts'
+import { checkSession } from './session.ts'
 
 const TABLE = `ENGINE = InnoDB ROW_FORMAT = DYNAMIC ${TEXT}`
 const words = { integer: 'BIGINT', small: 'SMALLINT', text: 'LONGTEXT', id: 'BINARY(16)', options: TABLE }
@@ -58,6 +59,7 @@ const LOCK = `CONCAT('onceonly ', SHA1(DATABASE()))`
 
 /** A process that finds nothing to do takes no lock; the others queue up, and the second finds the work done. */
 export async function migrate(connection: Connection, mode: MigrateMode): Promise<void> {
+  await checkSession(connection)
   const known = await appliedMigrations(connection)
   const pending = pendingMigrations(LEDGER_ROOM, ownMigrations, known ?? [])
   if (known === null || pending.length > 0) {

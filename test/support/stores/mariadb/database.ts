@@ -15,7 +15,7 @@ const DRIVER: string = 'mariadb'
 
 export interface TestDatabase {
   /** A pool of its own, as a process has it. */
-  pool(): TestPool
+  pool(settings?: Readonly<Record<string, unknown>>): TestPool
   drop(): Promise<void>
 }
 
@@ -36,8 +36,8 @@ export async function createDatabase(url: string): Promise<TestDatabase> {
   }
   await run(`CREATE DATABASE ${database}`)
   return {
-    pool: () => {
-      const pool = createPool({ ...settings, database })
+    pool: (own = {}) => {
+      const pool = createPool({ ...settings, database, ...own })
       pools.push(pool)
       return pool
     },
