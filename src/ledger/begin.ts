@@ -1,4 +1,4 @@
-import type { Context } from './context.ts'
+import type { Around, Context } from './context.ts'
 import { nestedClaim, openTransaction, stopped } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import { compareFingerprints } from './core/fingerprint.ts'
@@ -9,7 +9,7 @@ import type { Effect } from './effect.ts'
 import type { EffectContext } from './effect-context.ts'
 import { leaseOver } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
-import { newFlight, seen } from './flight.ts'
+import { newFlight, watch } from './flight.ts'
 import type { Answered, Begun, Ended, Granted } from './granted.ts'
 import { leadLeased } from './lead.ts'
 import type { Execution } from './present.ts'
@@ -63,15 +63,25 @@ export async function execute(
 ): Promise<Execution<unknown>> {
   const begun = await begin(context, op, asked, effect)
   if (begun.kind === 'answered') return begun.execution
-  const ending = carryOut(begun, effect)
   const { signal } = asked.options
+  // It left after the grant, before its effect began.
+  if (signal?.aborted === true) {
+    await begun.abandon(signal.reason).catch(ignore)
+    throw signal.reason
+  }
+  const ending = carryOut(context.around, begun, effect)
   return signal === undefined ? ending : leavable(ending, signal)
 }
 
-async function carryOut({ context, inside, settle }: Granted<EffectContext>, effect: Effect) {
+async function carryOut(
+  around: Around | null,
+  { context, command, settle }: Granted<EffectContext>,
+  effect: Effect,
+): Promise<Execution<unknown>> {
   let ended: Ended
   try {
-    ended = { value: await inside(() => effect(context as never)) }
+    const work = () => effect(context as never)
+    ended = { value: await (around === null ? work() : around('effect', command, async () => work())) }
   } catch (thrown) {
     ended = { thrown }
   }
@@ -93,30 +103,34 @@ export async function begin(
   const outer = openTransaction()
   if (outer !== null && !transactional) throw nestedClaim(op.name)
   const command = commandOf(op, parts, input, options)
+  const { reserve = false, signal, decideMs } = options
+  signal?.throwIfAborted()
   if (outer !== null && outer.store === context.store) {
     const join = (work: Effect) => joinTransaction(context, op, command, work, outer)
     const joined = effect === null ? handOver(context, op, command, join) : join(effect)
     return answeredBy(context, op, command, await joined, true)
   }
   if (context.life.stopped) throw stopped()
-  const { reserve = false, signal, decideMs } = options
-  signal?.throwIfAborted()
   const tooOften = op.definition.perKeyLimit === undefined ? null : context.attemptLimit.check(op, command)
   if (tooOften !== null) return refused(tooOften)
-  const wait =
+  const waitFromNow = (): Wait | undefined =>
     decideMs === undefined ? signal : { signal, decideMs, decideBy: context.runtime.monotonicMs() + decideMs }
+  let wait = waitFromNow()
   for (;;) {
     const known = remembered(context, command)
     if (known !== null) return answeredBy(context, op, command, known, false)
     const running = reserve ? undefined : context.flights.get(command.id)
     const other = running !== undefined && differs(op, running, command)
-    if (other && (await seen(running, () => running.runs)))
+    if (other && running.runs === null && decideMs === 0) return refused(notAsked())
+    if (other && (await decided(context, running, wait)))
       return answeredBy(context, op, command, reused(context, command, running), false)
     if (other && context.flights.get(command.id) !== running) continue
     if (running !== undefined && !other) {
       const landing = await landingOfTwin(context, op, running, wait)
-      if (landing.kind === 'released') continue
-      return answeredBy(context, op, command, landing, false)
+      if (landing.kind !== 'released') return answeredBy(context, op, command, landing, false)
+      // The store had decided in time for the attempt that was waited for; the next decision has its own time.
+      if (running.runs === true) wait = waitFromNow()
+      continue
     }
     if (decideMs === 0) return refused(notAsked())
     // Another payload does not wait behind a twin that itself waits: the store knows whether the key is taken.
@@ -203,9 +217,9 @@ async function landingOfTwin(context: Context, op: Declared, flight: Flight, wai
   const { command } = flight
   const landed = () => flight.landing
   if (typeof op.whileRunning === 'string') {
-    const runs = seen(flight, () => flight.runs)
-    if ((await patiently(context, flight, runs, wait)) && flight.landing === null) return stillRunning(context, command)
-    return patiently(context, flight, seen(flight, landed), wait)
+    if ((await decided(context, flight, wait)) && flight.landing === null) return stillRunning(context, command)
+    using landing = watch(flight, landed)
+    return await patiently(context, flight, landing.seen, wait)
   }
   const { runtime, joiners, events } = context
   const { waitMs } = op.whileRunning
@@ -215,9 +229,9 @@ async function landingOfTwin(context: Context, op: Declared, flight: Flight, wai
     const timer = runtime.setTimer(waitMs, () => late.resolve(null), false)
     // Its lease is over, so that its effect may run for ever: decide anew.
     const decideAnew: Landing = { kind: 'released', error: leaseOver(op.name) }
-    const outcome = seen(flight, () => flight.landing ?? (context.flights.isJoined(flight) ? null : decideAnew))
+    using outcome = watch(flight, () => flight.landing ?? (context.flights.isJoined(flight) ? null : decideAnew))
     try {
-      const landing = await patiently(context, flight, Promise.race([outcome, late.promise]), wait)
+      const landing = await patiently(context, flight, Promise.race([outcome.seen, late.promise]), wait)
       if (landing === null) return stillRunning(context, command)
       const waitedMs = runtime.monotonicMs() - startedAt
       const shared = landing.kind === 'executed' || landing.kind === 'failed'
@@ -227,6 +241,12 @@ async function landingOfTwin(context: Context, op: Declared, flight: Flight, wai
       timer.cancel()
     }
   })
+}
+
+/** Whether an attempt of this process runs the effect. */
+async function decided(context: Context, flight: Flight, wait: Wait | undefined): Promise<boolean> {
+  using decision = watch(flight, () => flight.runs)
+  return await patiently(context, flight, decision.seen, wait)
 }
 
 /** When a caller leaves what it waits for: with its signal, or when the store has not decided in time. */
@@ -249,9 +269,13 @@ function patiently<T>(
   const giveUp = () =>
     late.abort(new OnceError('store_unavailable', `No decision within ${decideMs} ms.`, { applied: 'maybe' }))
   const timer = runtime.setTimer(Math.max(0, decideBy - runtime.monotonicMs()), giveUp, false)
-  void seen(flight, () => flight.runs).then(() => timer.cancel())
+  const decision = watch(flight, () => flight.runs)
+  void decision.seen.then(() => timer.cancel())
   const either = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal])
-  return leavable(work, either, left).finally(() => timer.cancel())
+  return leavable(work, either, left).finally(() => {
+    timer.cancel()
+    decision[Symbol.dispose]()
+  })
 }
 
 /** Rejects as soon as the signal fires. What is waited for continues. */

@@ -38,7 +38,8 @@ export function grantLease(
     return settleLease(context, op, lease, given, { kind: 'not_done', error: over, retryAfterMs: 0 })
   }
   // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
-  const span = context.around === null ? null : openSpan(context.around, grant)
+  const { around } = context
+  let span: Span | null = null
   let settled: Promise<Execution<unknown>> | null = null
   const settle = (ended: Ended) => (settled ??= settleOnce(span === null ? ended : span.close(ended)))
   // 4. The outcome.
@@ -54,7 +55,9 @@ export function grantLease(
     kind: 'granted',
     context: given,
     start: () => startLease(context, op, lease),
-    inside: span === null ? atOnce : span.inside,
+    command: grant,
+    // Not at the grant: a reserved claim waits for its turn, and that is no part of its effect.
+    inside: around === null ? atOnce : (work) => (span ??= openSpan(around, grant)).inside(work),
     settle,
     abandon: async (reason) => void (await settle({ thrown: released(reason) })),
   }
@@ -72,19 +75,25 @@ export async function startLease({ requests }: Context, { leaseMs }: Declared, l
 
 const atOnce = <T>(work: () => T): T => work()
 
-/** What is put around the effect ends before its outcome is recorded. */
-function openSpan(around: Around, grant: Grant) {
+interface Span {
+  inside<T>(work: () => T): T
+  close(how: Ended): Promise<Ended>
+}
+
+/** What is put around the effect ends before its outcome is recorded. It only observes: its own faults change nothing. */
+function openSpan(around: Around, grant: Grant): Span {
   const { enter, inside, end } = createPendingEffect()
-  const over = around('effect', grant, enter).then(
-    (value): Ended => ({ value }),
-    (thrown: unknown): Ended => ({ thrown }),
-  )
-  const close = (how: Ended): Promise<Ended> => {
+  const observe = async () => around('effect', grant, enter)
+  const over = observe().then(ignore, ignore)
+  const close = async (how: Ended): Promise<Ended> => {
     end(how)
-    return over
+    await over
+    return how
   }
   return { inside, close }
 }
+
+function ignore(): void {}
 
 type Word =
   | SettleWord

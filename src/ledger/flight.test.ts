@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Command } from './declared.ts'
 import type { Landing } from './flight.ts'
-import { createFlights, seen } from './flight.ts'
+import { createFlights, watch } from './flight.ts'
 
 const command: Command = {
   identity: { tenant: 'acme', caller: 'ann', operation: 'pay', key: 'k' },
@@ -25,7 +25,7 @@ test('a flight that was left is not joined, takes nothing from its successor, an
   assert.equal(flights.get(command.id), undefined)
   const third = flights.start(command, false)
   flights.land(left, settled)
-  await seen(left, () => left.landing)
+  await watch(left, () => left.landing).seen
   assert.equal(flights.get(command.id), third, 'the one that was left has landed, and this one has not')
   assert.equal(drained, false)
   flights.land(third, settled)
@@ -38,4 +38,14 @@ test('a flight that has landed cannot be left any more', async () => {
   flights.land(flight, settled)
   flights.leave(flight)
   await flights.drain()
+})
+
+test('a wait that is given up leaves no listener behind', () => {
+  const flights = createFlights()
+  const flight = flights.start(command, false)
+  {
+    using _wait = watch(flight, () => flight.landing)
+    assert.equal(flight.listeners?.size, 1)
+  }
+  assert.equal(flight.listeners?.size, 0)
 })

@@ -44,20 +44,25 @@ export function newFlight(command: Command): Flight {
   return { command, runs: null, abandoned: false, landing: null, listeners: null }
 }
 
-/** What `look` sees of the flight, now or after one of its changes. */
-export function seen<T>(flight: Flight, look: () => T | null): Promise<T> {
+/** A wait for something of a flight. Stopped by a caller that leaves, so that a long flight keeps no trace of it. */
+export interface Watch<T> extends Disposable {
+  /** What `look` sees of the flight, now or after one of its changes. */
+  readonly seen: Promise<T>
+}
+
+export function watch<T>(flight: Flight, look: () => T | null): Watch<T> {
   const now = look()
-  if (now !== null) return Promise.resolve(now)
-  return new Promise((resolve) => {
-    const listener = () => {
-      const value = look()
-      if (value === null) return
-      flight.listeners?.delete(listener)
-      resolve(value)
-    }
-    flight.listeners ??= new Set()
-    flight.listeners.add(listener)
-  })
+  if (now !== null) return { seen: Promise.resolve(now), [Symbol.dispose]: () => {} }
+  const { promise, resolve } = Promise.withResolvers<T>()
+  const listener = () => {
+    const value = look()
+    if (value === null) return
+    flight.listeners?.delete(listener)
+    resolve(value)
+  }
+  flight.listeners ??= new Set()
+  flight.listeners.add(listener)
+  return { seen: promise, [Symbol.dispose]: () => void flight.listeners?.delete(listener) }
 }
 
 /** The first word counts. */
@@ -104,7 +109,7 @@ export function createFlights(): Flights {
     },
     async drain() {
       while (flights.size + apart.size > 0) {
-        await Promise.all([...flights.values(), ...apart].map((flight) => seen(flight, () => flight.landing)))
+        await Promise.all([...flights.values(), ...apart].map((flight) => watch(flight, () => flight.landing).seen))
       }
     },
   }

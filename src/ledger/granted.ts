@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { CommandName } from './context.ts'
 import type { Pointer } from './core/record.ts'
 import type { Execution } from './present.ts'
 
@@ -17,6 +18,7 @@ export type Ended = { readonly value: unknown } | { readonly thrown: unknown }
 export interface Granted<C> {
   readonly kind: 'granted'
   readonly context: C
+  readonly command: CommandName
   /** Turns a reservation into a running attempt: durable before the effect begins. Harmless on one that runs. */
   start(): Promise<void>
   /** Runs the work where operations on the same store join the transaction of this command. */
@@ -52,6 +54,8 @@ export const failed = (error: unknown): Ending => ({ kind: 'failed', error })
 /** An effect in its caller's hands, where code around it waits for a promise: a transaction, or a span. */
 export function createPendingEffect() {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  // Code around it that fails before it waits leaves a rejection that has no other reader.
+  promise.catch(() => {})
   let inside: <T>(work: () => T) => T = (work) => work()
   return {
     /** Called where the effect would be. The transaction and the span are found through the asynchronous context. */

@@ -50,7 +50,7 @@ export function handOver(
     const abandon = (reason: unknown) => settle({ thrown: released(reason) }).then(ignore, ignore)
     const landing = lead((given: EffectContext) => {
       const ended = enter()
-      resolve({ kind: 'granted', context: given, start: async () => {}, inside, settle, abandon })
+      resolve({ kind: 'granted', context: given, command, start: async () => {}, inside, settle, abandon })
       return ended
     })
     landing.then(resolve, reject)
