@@ -48,7 +48,9 @@ export async function protect(
       case 'answer':
         return sendAnswer(response, begun.answer)
       case 'run':
-        return await forward(rule, asked, response, begun, { keyless: begun.content !== undefined, note })
+        return await begun.inside(() =>
+          forward(rule, asked, response, begun, { keyless: begun.content !== undefined, note }),
+        )
     }
   } catch (error) {
     const answer = refusal(rule, error, note)

@@ -360,3 +360,23 @@ test('a duplicate item key is refused before anything is claimed', async () => {
   await assert.rejects(world.bulk.run(batch, items('a', 'a'), world.pay), { code: 'bad_input' })
   assert.deepEqual(world.ran, [])
 })
+
+test('a listener for errors that throws strands no item', async () => {
+  await using world = opened()
+  const { ledger, ran } = world
+  const onError = () => {
+    throw new Error('the log is full')
+  }
+  const bulk = createBulk<string, { resourceId: string }>(ledger, { name: 'send', effect: 'external', onError })
+  const send = async ({ itemKey, input }: BulkItem<string>) => {
+    if (itemKey === 'lost') throw new Error('no answer')
+    ran.push(itemKey)
+    return { resourceId: input }
+  }
+  const results = await bulk.run(batch, items('lost', 'next', 'last'), send)
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['UNKNOWN', 'SUCCEEDED', 'SUCCEEDED'],
+  )
+  assert.deepEqual(ran, ['next', 'last'])
+})

@@ -7,6 +7,7 @@ import type { Granted } from '../../ledger/granted.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { LeasedOperation, TransactionalOperation } from '../../ledger/operation.ts'
 import type { Execution } from '../../ledger/present.ts'
+import { createListeners } from '../../runtime/listeners.ts'
 import type { BulkItem } from './batch.ts'
 import type { ItemWords, Words } from './bulk-words.ts'
 import { answered, FAULT, failure, plainWords, refused, shown, undecided } from './bulk-words.ts'
@@ -93,7 +94,8 @@ export function createBulk<I, T>(
 ): Bulk<I, T, never> {
   checkLedger('createBulk', ledger)
   const { lanes = 1, show, onError = (error) => console.error(error), about: _, ...declared } = definition
-  const words = { show: show ?? plainWords, onError }
+  // What the application's listener throws must not strand the items that are reserved.
+  const words = { show: show ?? plainWords, onError: createListeners(onError).emit }
   // A leased item that runs in another request is answered at once, so that it delays no other.
   const waits = declared.effect === 'transaction' ? {} : { whileRunning: 'conflict' }
   const operation = ledger.operation({ ...declared, ...waits } as never) as unknown
@@ -185,7 +187,7 @@ async function carriedOut<T>(
   }
   let value: T
   try {
-    value = await effect()
+    value = await granted.inside(effect)
   } catch (thrown) {
     return settledAs(await granted.settle({ thrown }), thrown, words)
   }

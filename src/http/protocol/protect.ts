@@ -9,6 +9,7 @@ import { createBreaker, isStoreDown } from '../../ledger/guard/breaker.ts'
 import { ANY_CALLER, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
+import { createListeners } from '../../runtime/listeners.ts'
 import type { RegionRouter } from '../region/region.ts'
 import { aboutContent, contentDefinition, opensWithoutStore, readContent, withinTime } from './content.ts'
 import type { ContentKey } from './content-options.ts'
@@ -207,6 +208,7 @@ export function createRoute<N, Tx>(
       ...(signal === undefined ? {} : { signal }),
       ...(decideMs === undefined ? {} : { decideMs: asks ? decideMs : 0 }),
     }
+    const asked = { route: way.definition, operation: name, method, target, request }
     try {
       // 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited.
       const begun = await way.operation.begin(parts, null, given).catch(refusedBy)
@@ -214,11 +216,10 @@ export function createRoute<N, Tx>(
       // 4. The handler runs, and its answer settles the claim.
       if (begun.kind === 'granted') {
         const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(parts, waitMs, over)
-        return createRunning(begun, rules(name), early)
+        return createRunning(begun, rules(name, asked), early)
       }
       const execution = begun.execution as Execution<StoredAnswer>
       const ended = way === byContent ? aboutContent(execution) : execution
-      const asked = { route: way.definition, operation: name, method, target, request }
       const answer =
         (definition.bound === undefined ? null : await changed(definition.bound, parts, ended, request, target)) ??
         (waitMs === null ? null : stillRunning(parts, ended)) ??
@@ -266,12 +267,13 @@ export function createRoute<N, Tx>(
     return problems.write(situation, { instance: target, ...detail })
   }
 
-  function rules(name: string): RunRules {
+  function rules(name: string, asked: AskedAt<N>): RunRules {
     return {
       finality: definition.finality ?? problems.profile.finality,
       keep: keeping,
       transactional: definition.effect === 'transaction',
       undone: (error) => undoneAnswer(options, problems, { name, whileRunning }, error),
+      recorded: (execution) => recordedAnswer(problems, execution as Execution<StoredAnswer>, asked),
     }
   }
 
@@ -324,11 +326,13 @@ function readTwice(incoming: Incoming): Incoming {
   return { ...incoming, body: () => (body ??= incoming.body()) }
 }
 
+type AskedAt<N> = Asked<N> & { readonly target: string }
+
 /** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
 async function recordedAnswer<N>(
   problems: ProblemWriter,
   execution: Execution<StoredAnswer>,
-  asked: Asked<N> & { readonly target: string },
+  asked: AskedAt<N>,
 ): Promise<Answer> {
   const { operation: name, route, target } = asked
   if (execution.kind === 'refused') {
@@ -362,7 +366,7 @@ function undoneAnswer(
 type Reporting = Pick<HttpOptions<never, never>, 'onError'>
 
 function report({ onError = (each) => console.error(each) }: Reporting, error: unknown): void {
-  onError(error)
+  createListeners(onError).emit(error)
 }
 
 export function reportFault(options: Reporting, problems: ProblemWriter, error: unknown): Answer {

@@ -3,6 +3,7 @@ import type { Pointer } from '../../ledger/core/record.ts'
 import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
 import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { Ended, Granted } from '../../ledger/granted.ts'
+import type { Execution } from '../../ledger/present.ts'
 import type { Early } from './early.ts'
 import type { Answer, Captured } from './exchange.ts'
 import type { Finality } from './finality.ts'
@@ -46,6 +47,8 @@ export interface RunRules {
   readonly transactional: boolean
   /** What is answered when a transaction did not commit. */
   undone(error: unknown): Answer
+  /** What is answered when another attempt's outcome stands in the record, because this one did not commit. */
+  recorded(execution: Execution<unknown>): Promise<Answer>
 }
 
 /** A granted claim as a route uses it; the guard's lock has the same shape. */
@@ -89,7 +92,9 @@ export function createRunning<Tx>(
     const thrown = isVerdict(word) ? word.error : word
     try {
       const execution = await settle(ended)
-      if (!rules.transactional || execution.kind !== 'refused') return null
+      if (!rules.transactional || execution.kind === 'executed') return null
+      if (execution.kind !== 'refused')
+        return execution.kind === 'failed' && !execution.replayed ? null : await rules.recorded(execution)
       const { error } = execution
       // When it comes back, the ledger did what the handler's answer says.
       const ours = error === thrown || (error.code === 'not_done' && error.cause === thrown)
