@@ -14,7 +14,8 @@ test('a server whose database file was removed ends on a signal, and reports the
   let printed = ''
   child.stdout?.on('data', (chunk) => (printed += String(chunk)))
   await until('it has started', () => printed.includes('server.started'))
-  await rm(data, { recursive: true, force: true })
+  // The server still writes into it: a folder that is not empty any more is tried again.
+  await rm(data, { recursive: true, force: true, maxRetries: 20 })
   await until('it has noticed', () => printed.includes('store_replaced'))
   const ended = once(child, 'exit')
   child.kill('SIGTERM')

@@ -35,7 +35,7 @@ const mutants: readonly Notice.StreamMutant[] = [
   {
     name: 'an old session writes on',
     file: 'src/streams/log/memory-log.ts',
-    find: "if (this.#sessions.get(client)?.generation !== send.generation) return { kind: 'fenced' }",
+    find: "if (this.#sessions.get(client)?.generation !== generation) return { kind: 'fenced' }",
     replace: '',
   },
   {
