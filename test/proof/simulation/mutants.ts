@@ -204,10 +204,10 @@ const ledger: Mutant[] = [
   {
     name: 'twins of one process run the failed attempt again',
     file: 'src/ledger/begin.ts',
-    find: "if (landing.kind === 'released') continue",
+    find: "if (landing.kind !== 'released') return",
     // But not where it is still running, which would be asked for ever.
     replace:
-      "if (landing.kind === 'released' || (landing.kind === 'refused' && landing.error.code !== 'in_progress')) continue",
+      "if (landing.kind !== 'released' && (landing.kind !== 'refused' || landing.error.code === 'in_progress')) return",
   },
   {
     name: 'a failure to record looks like a failed effect',
