@@ -29,6 +29,8 @@ export interface RecordTables {
   dueAt?(alias: string): string
   /** SQL: joins the rows `r` of one list of fences, where a condition on the list would read the whole table. */
   readonly ofFences?: string
+  /** SQL: removes the counts `x` of one list, where a condition on the list would wait for counts that others hold. */
+  removeTallies?(list: string): string
   /** Rows that one statement looks at, where other callers wait for it; the next statement then comes a turn later. */
   readonly stepRows: number
   /** Rows of one statement that writes. */

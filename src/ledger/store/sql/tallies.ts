@@ -31,7 +31,8 @@ export function createForgetTallies(tables: RecordTables): (query: TableQuery) =
   const old = `SELECT ${key} FROM ${tallies} WHERE bucket_at <= (SELECT ${now}) - ${limits.tallyKeepMs}
     LIMIT ${Math.min(limits.tallyRows, tables.writeRows)} ${dialect.lock('for update skip locked')}`
   const columns = { bucket_at: 'bigint', tenant: 'text', caller: 'text', operation: 'text' } as const
-  const remove = `DELETE FROM ${tallies} WHERE (${key}) IN (SELECT ${key} FROM ${dialect.recordsOf(columns)})`
+  const list = dialect.recordsOf(columns)
+  const remove = tables.removeTallies?.(list) ?? `DELETE FROM ${tallies} WHERE (${key}) IN (SELECT ${key} FROM ${list})`
   return async (query) => {
     const rows = await query(old)
     if (rows.length === 0) return

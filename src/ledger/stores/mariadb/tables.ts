@@ -20,6 +20,8 @@ export function createTables(calls: Calls<Connection>): RecordTables {
     place: { column: 'id', type: 'id' },
     ofFences: `(JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) AS list
       STRAIGHT_JOIN onceonly_records AS r FORCE INDEX (onceonly_records_fence) ON r.fence = list.n) ON 1 = 1`,
+    removeTallies: (list) => `DELETE t FROM ${list} STRAIGHT_JOIN onceonly_tallies AS t FORCE INDEX (bucket_at)
+      ON t.bucket_at = x.bucket_at AND t.tenant = x.tenant AND t.caller = x.caller AND t.operation = x.operation`,
     byId: (id) => `r.id = ${id}`,
     stepRows: limits.scanRows,
     writeRows: limits.tallyRows,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { MariadbStore } from 'onceonly/mariadb'
+import { limits } from '../../../../src/ledger/core/limits.ts'
 import type { Policy } from '../../../../src/ledger/core/record.ts'
 import type { Grant } from '../../../../src/ledger/core/request.ts'
 import { claimOf, POLICY, settleOf } from '../../../../src/ledger/store/test-requests.ts'
@@ -8,7 +9,13 @@ import { poolWith, testMariadb } from '../../../support/stores/mariadb/stage.ts'
 
 const CALL = { timeoutMs: 10_000, lockMs: 1_000, refuseTwinOf: null }
 const LONG_AFTER_MS = 24 * 3_600_000
+const CALLER = { tenant: 'acme', operation: 'order.create' }
 const REFUSED_LONG = { ...POLICY, refuseMs: 10 * LONG_AFTER_MS }
+
+interface Count {
+  readonly bucket_at: bigint
+  readonly who: Uint8Array
+}
 
 /** A plan that reads rows of no interest, and in a statement that locks also waits for them. */
 const WHOLE_TABLE = ['ALL', 'index']
@@ -91,6 +98,30 @@ testMariadb('a transaction on one key makes no other key wait', async ({ open })
   await held
   const { succeeded, in_progress: inProgress } = await store.queries.count({}, CALL)
   assert.deepEqual({ succeeded, inProgress }, { succeeded: 2, inProgress: 2 })
+})
+
+testMariadb('the sweep removes old counts beside new ones that a transaction holds', async ({ database, open }) => {
+  const store = open()
+  const countOf = (caller: string) => ({ ...CALLER, caller, claims: 1, replays: 0, conflicts: 0, inProgress: 0 })
+  await store.upkeep.tally({ records: [], callers: ['a', 'b'].map(countOf) }, CALL)
+  await store.clock.advance(2 * limits.tallyKeepMs, CALL)
+  await store.upkeep.tally({ records: [], callers: ['new'].map(countOf) }, CALL)
+  const pool = database.pool()
+  const [newest] = (await pool.query('SELECT bucket_at, who FROM onceonly_tallies WHERE caller = ?', [
+    'new',
+  ])) as Count[]
+  const holder = await pool.getConnection()
+  try {
+    await holder.query({ sql: 'START TRANSACTION' })
+    const hold = 'SELECT caller FROM onceonly_tallies WHERE bucket_at = ? AND who = ? FOR UPDATE'
+    const held = await holder.query({ sql: hold }, [newest?.bucket_at, newest?.who])
+    assert.deepEqual([...(held as unknown[])], [{ caller: 'new' }])
+    await store.upkeep.sweep(null, 10, CALL)
+  } finally {
+    await holder.query({ sql: 'ROLLBACK' })
+    await holder.release()
+  }
+  assert.deepEqual(await pool.query('SELECT caller FROM onceonly_tallies'), [{ caller: 'new' }])
 })
 
 testMariadb('the sweep passes over a record that a transaction holds', async ({ database, open }) => {
