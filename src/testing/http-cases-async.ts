@@ -238,4 +238,20 @@ export const asyncCases: readonly HttpCase[] = [
       assert.equal(stage.runs, 3)
     },
   ),
+  gatedCase(
+    'async: a caller without a key gets 202 in words that speak of none',
+    { ...external, name: 'thing.make', key: 'optional', content: { waitMs: 20 } },
+    created,
+    async (stage) => {
+      const keyless = { ...now, key: null }
+      for (const accepted of [await stage.ask(keyless), await stage.ask(keyless)]) {
+        assert.equal(accepted.status, 202, accepted.text())
+        const { operation, detail, instance } = accepted.json()
+        assert.deepEqual([operation, detail], ['thing.make', 'An identical request is still being processed.'])
+        const status = await look(stage, instance)
+        assert.deepEqual([status.json().operation, status.json().status], ['thing.make', 'in_progress'])
+      }
+      assert.equal(stage.runs, 1)
+    },
+  ),
 ]

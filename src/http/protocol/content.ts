@@ -117,14 +117,16 @@ function wrongParts(got: string): OnceError {
 /** The same refusal for a caller that sent no key. */
 export function aboutContent<T>(execution: Execution<T>): Execution<T> {
   if (execution.kind !== 'refused') return execution
-  const { code, retryAfterMs, details } = execution.error
+  return { kind: 'refused', error: errorOfContent(execution.error) }
+}
+
+/** The same error for a caller that sent no key. */
+export function errorOfContent(error: OnceError): OnceError {
+  const { code, retryAfterMs, details } = error
   const options = { details, ...(retryAfterMs === null ? {} : { retryAfterMs }) }
-  if (code === 'in_progress') {
-    const text = 'An identical request is still being processed.'
-    return { kind: 'refused', error: new OnceError(code, text, options) }
-  }
-  if (code !== 'outcome_unknown') return execution
-  return { kind: 'refused', error: new OnceError(code, 'The outcome of an identical request is unknown.', options) }
+  if (code === 'in_progress') return new OnceError(code, 'An identical request is still being processed.', options)
+  if (code !== 'outcome_unknown') return error
+  return new OnceError(code, 'The outcome of an identical request is unknown.', options)
 }
 
 /** Where a store may be slow to decide, the answer waits no longer for its record: that is written behind it. */

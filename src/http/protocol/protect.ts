@@ -11,7 +11,14 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
 import { createListeners } from '../../runtime/listeners.ts'
 import type { RegionRouter } from '../region/region.ts'
-import { aboutContent, contentDefinition, opensWithoutStore, readContent, withinTime } from './content.ts'
+import {
+  aboutContent,
+  contentDefinition,
+  errorOfContent,
+  opensWithoutStore,
+  readContent,
+  withinTime,
+} from './content.ts'
 import type { ContentKey } from './content-options.ts'
 import type { RouteOperation } from './declare.ts'
 import { declareRoute } from './declare.ts'
@@ -215,14 +222,14 @@ export function createRoute<N, Tx>(
       if (breaker !== null && asks) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
       // 4. The handler runs, and its answer settles the claim.
       if (begun.kind === 'granted') {
-        const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(parts, waitMs, over)
+        const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(way, parts, waitMs, over)
         return createRunning(begun, rules(name, asked), early)
       }
       const execution = begun.execution as Execution<StoredAnswer>
       const ended = way === byContent ? aboutContent(execution) : execution
       const answer =
         (definition.bound === undefined ? null : await changed(definition.bound, parts, ended, request, target)) ??
-        (waitMs === null ? null : stillRunning(parts, ended)) ??
+        (waitMs === null ? null : stillRunning(name, ended)) ??
         (await recordedAnswer(problems, ended, asked))
       return ended.kind === 'refused'
         ? { kind: 'answer', answer, refused: ended.error.code }
@@ -233,16 +240,18 @@ export function createRoute<N, Tx>(
     }
   }
 
-  function earlyFor(identity: Identity, waitMs: number, over: Promise<unknown>): Early {
+  function earlyFor(way: Way<N, Tx>, identity: Identity, waitMs: number, over: Promise<unknown>): Early {
     const { ledger } = options
     const transactional = definition.effect === 'transaction'
-    return createEarly(waitMs, { ledger, identity, transactional, over }, (id) =>
-      acceptedAnswer(problems, inProgress(identity.operation, id), identity.operation),
-    )
+    const name = identity.operation.slice(way.prefix.length)
+    return createEarly(waitMs, { ledger, identity, transactional, over }, (id) => {
+      const error = inProgress(name, id)
+      return acceptedAnswer(problems, way === byContent ? errorOfContent(error) : error, name)
+    })
   }
 
   /** A retry that prefers not to wait, after it has waited as the route says. */
-  function stillRunning({ operation: name }: Identity, ended: Execution<StoredAnswer>): Answer | null {
+  function stillRunning(name: string, ended: Execution<StoredAnswer>): Answer | null {
     if (ended.kind !== 'refused' || ended.error.code !== 'in_progress') return null
     return acceptedAnswer(problems, ended.error, name)
   }

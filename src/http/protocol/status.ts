@@ -90,6 +90,11 @@ export function isOf(identity: Identity, { tenant, caller }: Who): boolean {
   return identity.tenant === tenant && (identity.caller === caller || shared)
 }
 
+/** As its route is named: a caller does not know that requests without a key are an operation of their own. */
+function routeNameOf({ operation }: Identity): string {
+  return operation.startsWith(GUARD_PREFIX) ? operation.slice(GUARD_PREFIX.length) : operation
+}
+
 /** A request for the status of an operation. */
 export interface Look<N> {
   readonly id: string
@@ -137,14 +142,14 @@ export function createStatusBy<N, Tx>(
     if (bound !== undefined && stored !== null && unbound(bound, stored, request) === null) return nothing()
     const asked = {
       route: bound === undefined ? route : { ...route, bound },
-      operation: identity.operation,
+      operation: routeNameOf(identity),
       method: 'GET',
       request,
     }
     const shown = await show(problems, record, asked)
     const members: [string, Json][] = [
       ['id', JSON.stringify(id)],
-      ['operation', JSON.stringify(identity.operation)],
+      ['operation', JSON.stringify(asked.operation)],
       ['status', JSON.stringify(record.state)],
       ...(shown.result === undefined ? [] : [['result', shown.result] satisfies [string, Json]]),
       ...(shown.problem === undefined ? [] : [['problem', shown.problem] satisfies [string, Json]]),
