@@ -27,6 +27,9 @@ test('a good configuration is taken as it is', () => {
       rule,
       { ...rule, method: ['PUT', 'PATCH'], caller: { claim: 'sub' }, tenant: { header: 'x-org' }, upstream: 'other' },
       { ...rule, key: 'optional', content: { withinMs: 1, onStoreDown: 'closed' }, whileRunning: { waitMs: 0 } },
+      { ...rule, content: { scope: 'tenant' }, replay: 'trusted' },
+      { ...rule, content: { scope: 'tenant' }, authorize: { path: '/me' } },
+      { ...rule, content: { scope: 'caller' } },
     ],
     timeouts: { answerMs: 10 },
   }
@@ -54,6 +57,11 @@ test('every fault is named by its path, and all of them at once', () => {
     [{ upstream, routes: [{ ...rule, timeouts: { answerMs: -1 } }] }, 'routes[0].timeouts.answerMs is not a whole'],
     [{ upstream, routes: [{ ...rule, upstream: 'x' }] }, 'routes[0].upstream is not in'],
     [{ upstream, routes: [{ ...rule, key: 'required', content: {} }] }, 'routes[0].content is for routes'],
+    [{ upstream, routes: [{ ...rule, content: { scope: 'tenant' } }] }, 'routes[0].content.scope lets callers share'],
+    [
+      { upstream, routes: [{ ...rule, content: { scope: 'tenant' }, replay: 'same-credential' }] },
+      'routes[0].content.scope lets callers share',
+    ],
     [{ upstream, routes: [{ ...rule, replay: 'trusted', authorize: { path: '/me' } }] }, 'routes[0].replay says who'],
     [{ upstream, routes: [{ ...rule, keepHeaders: ['Set-Cookie'] }] }, 'routes[0].keepHeaders[0] belongs to one'],
     [{ upstream, console: {} }, 'console.port is missing'],

@@ -163,6 +163,10 @@ function crossFaults(given: GatewayConfig, faults: Fault[]): void {
     if (each.authorize !== undefined && each.replay !== undefined) {
       note('replay', 'says who may see a replay, and so does `authorize`: give one of them')
     }
+    if (each.content?.scope === 'tenant' && each.authorize === undefined && each.replay !== 'trusted') {
+      const what = 'lets callers share their contents, while a response is replayed to its first credential alone'
+      note('content.scope', `${what}: give \`authorize\` or replay: 'trusted', or leave it out`)
+    }
     if (
       each.honoursKeys === true &&
       each.keyFrom !== undefined &&

@@ -123,10 +123,10 @@ export const situations = {
   },
   'credential-changed': {
     status: 409,
-    title: 'The key was used with another credential',
+    title: 'The first request had another credential',
     retryable: false,
     about:
-      'A request with this key came with another credential, and the gateway cannot determine whether both belong to one caller. Nothing was forwarded.',
+      'A request with this key or this content came with another credential, and the gateway cannot determine whether both belong to one caller. Nothing was forwarded.',
     next: 'Send it with the credential of the first request, or a new request under a new key. The operator of the gateway can name the caller (`caller`), or let the service decide (`authorize`).',
   },
   'response-not-stored': {

@@ -215,7 +215,8 @@ export function createRoute<N, Tx>(
       ...(signal === undefined ? {} : { signal }),
       ...(decideMs === undefined ? {} : { decideMs: asks ? decideMs : 0 }),
     }
-    const asked = { route: way.definition, operation: name, method, target, request }
+    const keyless = way === byContent
+    const asked = { route: way.definition, operation: name, method, target, request, keyless }
     try {
       // 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited.
       const begun = await way.operation.begin(parts, null, given).catch(refusedBy)
@@ -226,7 +227,7 @@ export function createRoute<N, Tx>(
         return createRunning(begun, rules(name, asked), early)
       }
       const execution = begun.execution as Execution<StoredAnswer>
-      const ended = way === byContent ? aboutContent(execution) : execution
+      const ended = keyless ? aboutContent(execution) : execution
       const answer =
         (definition.bound === undefined ? null : await changed(definition.bound, parts, ended, request, target)) ??
         (waitMs === null ? null : stillRunning(name, ended)) ??

@@ -18,6 +18,8 @@ export interface Asked<N> {
   readonly route: RouteDefinition<N>
   readonly operation: string
   readonly method: string
+  /** Its content is its key, so that its caller knows of none. @default false */
+  readonly keyless?: boolean
   /** Of now: what is rebuilt is rebuilt with its rights. */
   readonly request: N
 }
@@ -47,9 +49,9 @@ export function tellFailure<N>(
 }
 
 function tell<N>(given: StoredAnswer, asked: Asked<N>): Told | Promise<Told> {
-  const { route, operation, method, request } = asked
+  const { route, operation, method, request, keyless } = asked
   const open = route.bound === undefined ? given : unbound(route.bound, given, request)
-  if (open === null) return credentialChanged(operation)
+  if (open === null) return credentialChanged(operation, keyless)
   const { pointer } = open
   // A pointer that stands in for the body; where the body is kept too, it is only a hint for operators.
   const rebuilds = pointer !== undefined && open.body === undefined
@@ -73,9 +75,9 @@ export function storedIn(record: LedgerRecord | Uncommitted): StoredAnswer | nul
   return asStoredAnswer(decodeValue(record.outcome.data))
 }
 
-export function credentialChanged(operation: string): Extract<Told, { kind: 'problem' }> {
-  const detail =
-    'The key was used with another credential, and it cannot be determined whether both belong to one caller.'
+export function credentialChanged(operation: string, keyless = false): Extract<Told, { kind: 'problem' }> {
+  const what = keyless ? 'An identical request came' : 'The key was used'
+  const detail = `${what} with another credential, and it cannot be determined whether both belong to one caller.`
   return { kind: 'problem', situation: 'credential-changed', detail: { operation, detail } }
 }
 

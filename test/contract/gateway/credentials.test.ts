@@ -126,6 +126,23 @@ test('a guard separates two callers with the same content, and joins two request
   assert.equal(upstream.heads, 2)
 })
 
+test('a content that came with another credential is refused without a word about a key', async (context) => {
+  const upstream = await openCounting(context)
+  const world = await openGateway(context, upstream.url, [{ ...plain, key: 'optional', content: { decideMs: 5_000 } }])
+  const send = (authorization: string) => world.ask({ key: null, headers: { authorization } })
+  await send(basic('ann', 'one'))
+  const changed = await send(basic('ann', 'two'))
+  assert.deepEqual([changed.status, changed.problem], [409, 'credential-changed'])
+  const { title, detail } = JSON.parse(changed.body) as { readonly title: string; readonly detail: string }
+  assert.deepEqual(
+    [title, detail],
+    [
+      'The first request had another credential',
+      'An identical request came with another credential, and it cannot be determined whether both belong to one caller.',
+    ],
+  )
+})
+
 test('a refused answer keeps its headers until it is decided what it means', async (context) => {
   let down = true
   const upstream = await openCounting(context, (_request, response) =>
