@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { contentDefinition, readContent } from './content.ts'
 import type { ContentKey } from './content-options.ts'
@@ -7,8 +8,13 @@ import type { Incoming, IncomingBody } from './exchange.ts'
 
 const bytes = (text: string): IncomingBody => ({ bytes: Buffer.from(text) })
 
-function posted(body: IncomingBody | string, type = 'application/json', target = '/messages'): Incoming {
-  const headers: Readonly<Record<string, string>> = { 'content-type': type }
+function posted(
+  body: IncomingBody | string,
+  type = 'application/json',
+  target = '/messages',
+  others: Readonly<Record<string, string>> = {},
+): Incoming {
+  const headers: Readonly<Record<string, string>> = { 'content-type': type, ...others }
   return {
     method: 'POST',
     target,
@@ -59,6 +65,18 @@ test('without parts the whole body counts, by its meaning', async () => {
   assert.notEqual(await whole('{"a":1,"b":2}'), await whole('{"a":1,"b":3}'))
 })
 
+const compressed = posted({ bytes: gzipSync('{"to":"ann"}') }, 'application/json', '/messages', {
+  'content-encoding': 'gzip',
+})
+
+test('without parts a compressed body counts by its bytes, and malformed JSON is refused', async () => {
+  assert.equal(await keyOf(compressed, {}), await keyOf(compressed, {}))
+  assert.notEqual(await keyOf(compressed, {}), await keyOf(posted('{"to":"ann"}'), {}))
+  const read = await readContent({}, {}, posted('{"to":'), unreported)
+  assert.ok(read.kind === 'problem')
+  assert.equal(read.situation, 'invalid-request')
+})
+
 const uncomparable: readonly [what: string, incoming: Incoming, of: NonNullable<ContentKey['of']>][] = [
   ['it has none of the parts', posted('{"subject":"hi"}'), of],
   ['a part is an object', posted('{"to":{"in":[]}}'), of],
@@ -68,6 +86,7 @@ const uncomparable: readonly [what: string, incoming: Incoming, of: NonNullable<
   ['it is not what it says', posted('{"to":'), of],
   ['it is neither JSON nor a form nor text', posted('\u0001', 'application/octet-stream'), of],
   ['it is empty', posted(''), of],
+  ['it is compressed, and no parser has inflated it', compressed, of],
 ]
 
 for (const [what, incoming, parts] of uncomparable) {
