@@ -32,6 +32,9 @@ test('npm run servers prints what a shell can read, and stops at Ctrl-C', { skip
 test('npm run servers names the servers it knows', async () => {
   const command = spawn(process.execPath, [main, 'oracle'], { stdio: ['ignore', 'ignore', 'pipe'] })
   const [said] = await once(command.stderr, 'data')
-  assert.match(String(said), /^Unknown server: oracle\. Known are postgres, redis, rabbitmq, nats, mariadb, browser\.\n$/)
+  assert.match(
+    String(said),
+    /^Unknown server: oracle\. Known are postgres, redis, rabbitmq, nats, mariadb, browser\.\n$/,
+  )
   assert.deepEqual(await once(command, 'exit'), [2, null])
 })
