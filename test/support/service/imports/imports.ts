@@ -55,7 +55,19 @@ export async function openWorld(name: WorldName): Promise<World> {
 
 /** The same tests in every world, one world after the other: each has servers of its own. */
 export function inEveryWorld(what: string, body: (open: World['open'], place: PlaceName) => void): void {
-  for (const { name, title, skip } of worlds) {
+  inWorlds(
+    worlds.map(({ name }) => name),
+    what,
+    body,
+  )
+}
+
+export function inWorlds(
+  names: readonly WorldName[],
+  what: string,
+  body: (open: World['open'], place: PlaceName) => void,
+): void {
+  for (const { name, title, skip } of worlds.filter((world) => names.includes(world.name))) {
     describe(`${what} on ${title}`, { skip, concurrency: false }, () => {
       let opened: World | null = null
       body(

@@ -1,0 +1,3 @@
+import { describeImports } from '../../support/service/imports/scenarios.ts'
+
+describeImports(['rabbitmq'])
