@@ -118,7 +118,14 @@ test('the demo has one key: another one ends the last one, and no other of the w
 test('what a started server prints does not hold the key', async (t) => {
   const data = await folderFor(t)
   const child = start({ ONCEONLY_DATA: data, ONCEONLY_DEMO_KEY: '' })
-  t.after(() => child.kill('SIGKILL'))
+  // Before its folder is removed: a server that still writes there would keep it, and this process with it.
+  await using _server = {
+    async [Symbol.asyncDispose]() {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
   const lines: string[] = []
   assert.ok(child.stdout)
   for await (const line of createInterface({ input: child.stdout })) {
