@@ -21,15 +21,15 @@ import type {
 } from 'fastify'
 import { OnceError } from '../../ledger/core/errors.ts'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { bodyOnWire, hangUpSignal, incomingOf } from '../protocol/capture-node.ts'
+import { hangUpSignal, incomingOf } from '../protocol/capture-node.ts'
 import { capturePayload } from '../protocol/capture-payload.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { contextOf } from '../protocol/context.ts'
 import { backgroundOver } from '../protocol/early.ts'
 import { answerEarly } from '../protocol/early-node.ts'
-import type { Answer, HeaderList, IncomingBody } from '../protocol/exchange.ts'
+import type { Answer, HeaderList } from '../protocol/exchange.ts'
 import { hasNoBody, headerOf, headersByName, noBody } from '../protocol/exchange.ts'
-import { bodyConsumed, checkHandler } from '../protocol/options.ts'
+import { checkHandler } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
@@ -38,29 +38,26 @@ import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import { headersOf, tapResponse } from '../protocol/tap-node.ts'
+import type { AnyRequest } from './fastify-body.ts'
+import { bodyOf, keepRawBodies } from './fastify-body.ts'
 
 export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
-type Parsed = (error: Error | null, body?: unknown) => void
 type Sent = (error: Error | null, payload?: unknown) => void
 
-/** Requests and replies of any server and route, which differ in their types only. */
+/** The reply of any server and route, which differ in their types only. */
 // oxlint-disable-next-line typescript/no-explicit-any -- every server, provider and logger has types of its own.
 type AnyReply = FastifyReply<any, any, any, any, any, any, any>
-// oxlint-disable-next-line typescript/no-explicit-any -- as for the reply.
-type AnyRequest = FastifyRequest<any, any, any, any, any, any, any>
 
 /**
  * What is known of a request stands on it, under symbols: a table that holds requests weakly costs every garbage
  * collection, and two microseconds per request.
  */
-const rawBody = Symbol('onceonly.rawBody')
 const exchange = Symbol('onceonly.exchange')
 const begunMark = Symbol('onceonly.begun')
 
 interface Marks<Tx> {
-  [rawBody]?: Uint8Array
   [exchange]?: Exchange<Tx> | Answered | null
   [begunMark]?: true
 }
@@ -114,50 +111,6 @@ function addHooks(route: RouteOptions, { onSend, onError }: Hooks): void {
 
 function listed<T>(hooks: T | T[] | undefined): T[] {
   return hooks === undefined ? [] : ([hooks].flat() as T[])
-}
-
-/**
- * Keeps the raw bytes of JSON and text beside what is parsed of them. An own buffer parser costs little; reading through
- * `preParsing` halves the throughput. Parsers of the application stay: a buffer or a string of theirs is as good.
- */
-function keepRawBodies(app: FastifyInstance): void {
-  const json = app.getDefaultJsonParser('error', 'error')
-  addParser(app, 'application/json', (request, body, done) => {
-    // Read as text, bytes that are not UTF-8 would become other text, and different bodies the same.
-    if (isUtf8(body)) void json(request, body.toString(), done)
-    else done(Object.assign(new Error('The body is not UTF-8'), { statusCode: 400 }))
-  })
-  addParser(app, 'text/plain', (_request, body, done) => done(null, body.toString()))
-}
-
-function addParser(
-  app: FastifyInstance,
-  type: string,
-  parse: (request: FastifyRequest, body: Buffer, done: Parsed) => void,
-): void {
-  try {
-    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (request, body, done) => {
-      marksOf(request)[rawBody] = body
-      parse(request, body, done)
-    })
-  } catch (error) {
-    // Fastify's own parsers may be replaced; this one is the application's.
-    if ((error as { code?: unknown }).code !== 'FST_ERR_CTP_ALREADY_PRESENT') throw error
-  }
-}
-
-function bodyOf(request: AnyRequest): IncomingBody {
-  const body = request.body as unknown
-  const raw = marksOf(request)[rawBody]
-  if (raw !== undefined) return { bytes: raw }
-  if (body instanceof Uint8Array) return { bytes: body }
-  if (typeof body === 'string') return { bytes: Buffer.from(body) }
-  if (body !== undefined && body !== null) return { parsed: body }
-  if (bodyOnWire(request.raw)) {
-    const { method, url: target } = request
-    throw bodyConsumed({ method, target }, "return the body from your content type parser, with parseAs: 'buffer'")
-  }
-  return noBody()
 }
 
 /** What is known of a protected request between its handler and its hooks. */
