@@ -1,64 +1,74 @@
-import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
 import { createLedger } from 'onceonly'
-import { createProtect, onceonly } from 'onceonly/fastify'
 import { memoryStore } from 'onceonly/memory'
 import { createPrometheusMeter, createTelemetry, type Telemetry } from 'onceonly/telemetry'
 import { type Order, receiptOf } from '../harness/orders.ts'
 import { createPool } from '../harness/postgres.ts'
 import { readTask } from '../harness/program.ts'
-import { COUNT_PATH, PATH, type ServerTask } from './task.ts'
+import { createApp } from './apps.ts'
+import { CREATE, INSERT } from './insert.ts'
+import type { ServerTask } from './task.ts'
+import { createTransactionApp } from './transaction.ts'
 
 /** The same application on both sides. One of them puts the protection in front of the handler. */
-const task = readTask<ServerTask>()
-const pool = task.place === null ? null : createPool(task.place)
-await pool?.query('CREATE TABLE orders (order_id text PRIMARY KEY, request bigint, cents integer NOT NULL)')
+const { adapter, protected: isProtected, telemetry: isWatched = false, work } = readTask<ServerTask>()
+const pool = work.kind === 'empty' ? null : createPool(work.place)
+await pool?.query(CREATE)
 
-const app = Fastify({ forceCloseConnections: true })
-const telemetry = task.telemetry === true ? createTelemetry({ meter: createPrometheusMeter() }) : null
-const watched = telemetry === null ? {} : { on: telemetry.ledger, around: telemetry.around }
-const ledger = task.protected ? createLedger({ store: memoryStore(), ...watched }) : null
-if (telemetry !== null) countRequests(telemetry)
+let effects = 0
+/** Without a protection a retry inserts again, so the row's own key is the number of the effect. */
+function values({ orderId, cents }: Order): (string | number)[] {
+  effects++
+  return [`${orderId}/${effects}`, effects, cents]
+}
+
+async function count(): Promise<object> {
+  const rows = await pool?.query<{ rows: number }>('SELECT count(*)::int AS rows FROM orders')
+  return { effects, rows: rows?.rows[0]?.rows ?? null }
+}
+
+const app =
+  work.kind === 'transaction' && pool !== null
+    ? await createTransactionApp({ pool, protected: isProtected, values, count })
+    : await inMemory()
+const { server } = app
+server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))
+process.once('SIGTERM', () => void stop())
+
+async function inMemory(): Promise<{ readonly server: Server; stop(): Promise<void> }> {
+  const telemetry = isWatched ? createTelemetry({ meter: createPrometheusMeter() }) : null
+  const watched = telemetry === null ? {} : { on: telemetry.ledger, around: telemetry.around }
+  const ledger = isProtected ? createLedger({ store: memoryStore(), ...watched }) : null
+  const created = await createApp(adapter, {
+    ledger,
+    count,
+    place: async (order) => {
+      if (pool === null) effects++
+      else await pool.query({ ...INSERT, values: values(order) })
+      return receiptOf(order)
+    },
+    ...(telemetry === null ? {} : { prepare: (fastify: FastifyInstance) => countRequests(fastify, telemetry) }),
+  })
+  return { server: created, stop: async () => await ledger?.stop() }
+}
+
 /** As the server does it: every answer is counted and timed. */
-function countRequests({ request: count }: Telemetry): void {
-  app.addHook('onRequest', (_request, reply, done) => {
+function countRequests(fastify: FastifyInstance, { request: counted }: Telemetry): void {
+  fastify.addHook('onRequest', (_request, reply, done) => {
     const begin = performance.now()
     reply.raw.once('close', () => {
       const outcome = reply.getHeader('idempotent-replayed') === 'true' ? 'dedup_replay' : 'first'
-      count({ operation: 'bench.order', outcome, durationMs: performance.now() - begin })
+      counted({ operation: 'bench.order', outcome, durationMs: performance.now() - begin })
     })
     done()
   })
 }
 
-let effects = 0
-const place = async (request: FastifyRequest<{ Body: Order }>, reply: FastifyReply) => {
-  const order = request.body
-  effects++
-  // Without a protection a retry inserts again, so the row's own key is the number of the effect.
-  await pool?.query({
-    name: 'order',
-    text: 'INSERT INTO orders (order_id, request, cents) VALUES ($1, $2, $3)',
-    values: [`${order.orderId}/${effects}`, effects, order.cents],
-  })
-  return reply.code(201).send(receiptOf(order))
-}
-if (ledger === null) app.post<{ Body: Order }>(PATH, place)
-else {
-  await app.register(onceonly)
-  const protect = createProtect({ ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })
-  app.post<{ Body: Order }>(PATH, protect({ name: 'bench.order', effect: 'external' }, place))
-}
-
-app.post(COUNT_PATH, async () => {
-  const rows = await pool?.query<{ rows: number }>('SELECT count(*)::int AS rows FROM orders')
-  return { effects, rows: rows?.rows[0]?.rows ?? null }
-})
-
-process.once('SIGTERM', () => void stop())
-console.log(await app.listen({ host: '127.0.0.1', port: 0 }))
-
 async function stop(): Promise<void> {
-  await app.close()
-  await ledger?.stop()
+  server.close()
+  server.closeAllConnections()
+  await app.stop()
   await pool?.end()
 }

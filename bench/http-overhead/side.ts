@@ -5,14 +5,15 @@ import { orderOf, receiptOf } from '../harness/orders.ts'
 import { createCpuMeter } from '../harness/process-cpu.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import { serve } from '../harness/served.ts'
-import { COUNT_PATH, type OverheadTask, PATH, REPLAYED_KEYS } from './task.ts'
+import { COUNT_PATH, type OverheadTask, PATH, REPLAYED_KEYS, type ServerTask } from './task.ts'
 
 /** The callers, in a process of their own beside the server's. */
 const task = readTask<OverheadTask>()
 const program = fileURLToPath(import.meta.resolve('./server.ts'))
-const { protected: isProtected, telemetry = false, place } = task
-await using server = await serve({ program, args: [JSON.stringify({ protected: isProtected, telemetry, place })] })
-const client = createHttpClient(server.port)
+const { adapter, protected: isProtected, telemetry = false, work } = task
+const serverTask: ServerTask = { adapter, protected: isProtected, telemetry, work }
+await using server = await serve({ program, args: [JSON.stringify(serverTask)] })
+const client = createHttpClient(server.port, { polls: true })
 
 /** Both sides are sent the key: the bare one reads past it. */
 async function ask(number: number, replayed: boolean): Promise<void> {
@@ -36,6 +37,6 @@ const { requests, figures } = await drive({
 const counted = await client.post(COUNT_PATH, {}, '')
 const { effects, rows } = JSON.parse(counted.body) as { effects: number; rows: number | null }
 mustEqual('effects', effects, isReplay && isProtected ? REPLAYED_KEYS : before + requests)
-if (place !== null) mustEqual('rows', rows, effects)
+if (work.kind !== 'empty') mustEqual('rows', rows, effects)
 client.stop()
 answer(figures)
