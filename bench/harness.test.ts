@@ -95,7 +95,14 @@ test('a load counts every request and measures those after the warm-up', async (
 
 test('options that cut the measurement short are known as such', () => {
   assert.equal(isResult(readOptions([])), true)
-  for (const args of [['--quick'], ['--pairs', '3'], ['--only=1 caller'], ['--records=1_000'], ['--profile']])
+  for (const args of [
+    ['--quick'],
+    ['--pairs', '3'],
+    ['--only=1 caller'],
+    ['--records=1_000'],
+    ['--profile'],
+    ['--anatomy'],
+  ])
     assert.equal(isResult(readOptions(args)), false)
   assert.throws(() => readOptions(['--pairs=none']))
 })

@@ -68,7 +68,7 @@ export async function runBench(name: string, body: (bench: Bench) => Promise<voi
 
   function report(whole: boolean): void {
     note(`${loads()} at the end`)
-    console.log(`\n${table(rows)}\n`)
+    if (rows.length > 0) console.log(`\n${table(rows)}\n`)
     if (!whole) console.log(NOT_A_RESULT)
     console.log(jsonLine(name, rows, { isResult: whole }))
   }

@@ -12,6 +12,8 @@ export interface Options {
   readonly records: number | null
   /** Writes a CPU profile of every side into the ignored folder `data/`. */
   readonly profile: boolean
+  /** Counts what one request makes and calls, instead of comparing; of `http-overhead`. */
+  readonly anatomy: boolean
 }
 
 export function readOptions(args: readonly string[]): Options {
@@ -23,6 +25,7 @@ export function readOptions(args: readonly string[]): Options {
       only: { type: 'string' },
       records: { type: 'string' },
       profile: { type: 'boolean', default: false },
+      anatomy: { type: 'boolean', default: false },
     },
   })
   return {
@@ -31,12 +34,13 @@ export function readOptions(args: readonly string[]): Options {
     only: values.only ?? null,
     records: wholeNumber('records', values.records),
     profile: values.profile,
+    anatomy: values.anatomy,
   }
 }
 
 /** A shortened benchmark gives no result worth keeping. */
-export function isResult({ quick, pairs, only, records, profile }: Options): boolean {
-  return !quick && !profile && pairs === null && only === null && records === null
+export function isResult({ quick, pairs, only, records, profile, anatomy }: Options): boolean {
+  return !quick && !profile && !anatomy && pairs === null && only === null && records === null
 }
 
 function wholeNumber(name: string, text: string | undefined): number | null {

@@ -18,10 +18,20 @@ export function table(rows: readonly Row[]): string {
       goal === null ? '' : row.pass ? 'reached' : 'MISSED',
     ]
   })
+  return columns(head, lines, [0, 1, 7])
+}
+
+/** Lines of cells under a head; the columns named by `left` begin at their left end, and figures stand at the right. */
+export function columns(
+  head: readonly string[],
+  lines: readonly (readonly string[])[],
+  left: readonly number[],
+): string {
   const widths = head.map((_, column) => Math.max(...[head, ...lines].map((line) => (line[column] ?? '').length)))
-  const left = new Set([0, 1, 7])
   const text = (line: readonly string[]) =>
-    line.map((cell, at) => (left.has(at) ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join('  ')
+    line
+      .map((cell, at) => (left.includes(at) ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+      .join('  ')
   return [text(head), widths.map((width) => '─'.repeat(width)).join('  '), ...lines.map(text)]
     .map((line) => line.trimEnd())
     .join('\n')

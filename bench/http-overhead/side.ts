@@ -1,11 +1,10 @@
 import { fileURLToPath } from 'node:url'
-import { createHttpClient } from '../harness/http-client.ts'
 import { drive } from '../harness/load.ts'
-import { orderOf, receiptOf } from '../harness/orders.ts'
 import { createCpuMeter } from '../harness/process-cpu.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import { serve } from '../harness/served.ts'
-import { COUNT_PATH, type OverheadTask, PATH, REPLAYED_KEYS, type ServerTask } from './task.ts'
+import { createCaller } from './caller.ts'
+import { COUNT_PATH, type OverheadTask, REPLAYED_KEYS, type ServerTask } from './task.ts'
 
 /** The callers, in a process of their own beside the server's. */
 const task = readTask<OverheadTask>()
@@ -13,17 +12,7 @@ const program = fileURLToPath(import.meta.resolve('./server.ts'))
 const { adapter, protected: isProtected, telemetry = false, work } = task
 const serverTask: ServerTask = { adapter, protected: isProtected, telemetry, work }
 await using server = await serve({ program, args: [JSON.stringify(serverTask)] })
-const client = createHttpClient(server.port, { polls: true })
-
-/** Both sides are sent the key: the bare one reads past it. */
-async function ask(number: number, replayed: boolean): Promise<void> {
-  const order = orderOf(number)
-  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': order.orderId }
-  const { status, head, body } = await client.post(PATH, headers, JSON.stringify(order))
-  mustEqual('the status', status, 201)
-  mustEqual('the receipt', body, JSON.stringify(receiptOf(order)))
-  mustEqual('a replay', head.includes('dempotent-'), replayed)
-}
+const { client, ask } = createCaller(server.port)
 
 const isReplay = task.requests === 'replay'
 const before = isReplay ? REPLAYED_KEYS : 0
