@@ -1,5 +1,3 @@
-import type { ClaimId, Fence } from '../../core/identity.ts'
-import { ID_HEX_DIGITS } from '../../core/identity.ts'
 import type {
   AttachRequest,
   ClaimRequest,
@@ -10,8 +8,13 @@ import type {
   StartRequest,
 } from '../../core/request.ts'
 import { keptCode, pointerText, stateCode } from '../../store/row.ts'
-import { scriptOf } from './script.ts'
-import { outcomeText, whoText } from './value.ts'
+import { SHARED_ANSWERS, scriptOf } from './script.ts'
+import { FORMAT, outcomeText, ownerText, whoText } from './value.ts'
+
+const LINE_END = 10
+
+/** A digit as Lua compares it without making a text. */
+const byteOf = (digit: number): number => String(digit).charCodeAt(0)
 
 /**
  * Decides the commonest requests by itself, and reads the records of all others. It is called with groups, each with what
@@ -24,211 +27,188 @@ import { outcomeText, whoText } from './value.ts'
  *
  * The fast paths are those of the SQL stores. Each leaves to `transition` whatever is not as usual: any record in the way of
  * a claim, any record with a history, another owner. Most of its cost are the texts that Lua makes and the commands that it
- * calls, so all records are read by one command, and new ones written by one.
+ * calls, so all records are read by one command, and new ones written and indexed by one each. The loops stand here instead
+ * of in functions, because every call would make those functions anew.
  */
 export const applyScript = scriptOf(
   'maybe',
   `
-local fencesAdded, opened, closed, written = {}, {}, {}, {}
-local granted = nil
+local find, byte, match = string.find, string.byte, string.match
+local granted, written = {}, {}
+local firstFence = nextFence
 local nowText = whole(now)
-local found = redis.call('MGET', unpack(KEYS, FIRST_KEY))
+local found = call('MGET', unpack(KEYS, 3))
 local row = 0
 
-local function push(list, first, second)
-  local size = #list
-  list[size + 1] = first
-  list[size + 2] = second
-end
-
-local function idOf(key) return string.sub(key, -${ID_HEX_DIGITS}) end
-
-local groups = {}
-
-function groups.claim(count, state, leaseMs)
-  local dueAt = whole(now + tonumber(leaseMs))
-  local begins, due, ends = '1 ' .. state .. ' ', ' 0 ' .. dueAt .. ' ', ' 1 ' .. nowText .. ' - - - -\\n'
-  for _ = 1, count do
-    row = row + 1
-    if found[row] then
-      answer(found[row])
-    else
-      local key, fence = KEYS[SHARED_KEYS + row], whole(nextFence)
-      local id = idOf(key)
-      push(written, key, begins .. fence .. ' ' .. ARGV[at] .. due .. fence .. ends .. ARGV[at + 1] .. '\\n\\n\\n')
-      push(fencesAdded, fence, id)
-      push(opened, dueAt, id)
-      answer(nextFence)
-      granted = nextFence
-      nextFence = nextFence + FENCE_STEP
-    end
-    at = at + 2
-  end
-end
-
--- What is left of the head of a running attempt, after fence and claim, and where the next part begins.
-local RUNNING_ON = '^ ([01]) %S+ (%d+ %d+ %d+) %- %- %- %-\\n()'
-
-function groups.settle(count, terms, ownPointer)
-  local to, retryMs, retainMs, notBefore, refuseMs, kept = string.match(terms, '^(%d) (%S+) (%S+) (%S+) (%S+) (%S+)$')
-  local expires = math.max(now + tonumber(retainMs), tonumber(notBefore))
-  local expiresAt, goneAt = whole(expires), whole(expires + tonumber(refuseMs))
-  local dueAt = retryMs == '-' and '-' or whole(now + tonumber(retryMs))
-  local begins, due = '1 ' .. to .. ' ', ' 0 ' .. dueAt .. ' '
-  local ends = ' ' .. nowText .. ' ' .. expiresAt .. ' ' .. goneAt .. ' ' .. kept .. '\\n'
-  local ended = {}
-
-  local function settle(key, stored, own, outcome)
-    if not stored then return false end
-    -- The claim is of one attempt only, so that a request that names it proves its ownership.
-    local head = string.sub(stored, 1, 4 + #own)
-    if head ~= '1 ${stateCode.running} ' .. own and head ~= '1 ${stateCode.reserved} ' .. own then return stored end
-    local awaited, life, from = string.match(stored, RUNNING_ON, 5 + #own)
-    if not awaited then return stored end
-    -- Whose it is, and neither pointer nor history: three line ends, and nothing behind them.
-    local rest, pointer = string.sub(stored, from), ''
-    if ownPointer ~= '' or string.sub(rest, -3) ~= '\\n\\n\\n' then
-      local whose, history
-      whose, pointer, history = string.match(rest, '^([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n')
-      if not whose or history ~= '' then return stored end
-      rest = whose .. '\\n' .. (ownPointer == '' and pointer or ownPointer) .. '\\n\\n'
-    end
-    write(key, begins .. own .. due .. life .. ends .. rest .. outcome, goneAt)
-    local id = idOf(key)
-    closed[#closed + 1] = id
-    ended[#ended + 1] = id
-    if awaited == '1' then redis.call('PUBLISH', ARGV[3], id) end
-    return pointer == '' and tonumber(awaited) or { awaited, pointer }
-  end
-
-  for _ = 1, count do
-    row = row + 1
-    answer(settle(KEYS[SHARED_KEYS + row], found[row], ARGV[at], ARGV[at + 1]))
-    at = at + 2
-  end
-  -- All of them end at the same time, so that they share one place in the index.
-  if #ended > 0 then redis.call('ZADD', ENDS, nextEnd(tonumber(to), expiresAt, goneAt), table.concat(ended)) end
-end
-
--- A running attempt without an end: state, fence and claim, awaited, due, life, whose, pointer, rest.
-local RUNNING = '^1 ([01]) (%d+ %S+) ([01]) (%S+) (%d+ %d+ %d+) [^\\n]*\\n([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n'
-
-function groups.hold(count, starts, leaseMs)
-  local newDueAt = leaseMs ~= '-' and whole(now + tonumber(leaseMs))
-
-  local function hold(key, stored, own, ownPointer)
-    if not stored then return false end
-    local state, owner, awaited, dueAt, life, whose, pointer, rest = string.match(stored, RUNNING)
-    if not state or owner ~= own then return stored end
-    local id = idOf(key)
-    if starts == '1' then state = '${stateCode.running}' end
-    if newDueAt then push(opened, newDueAt, id) end
-    if ownPointer ~= '' then pointer = ownPointer end
-    local head = '1 ' .. state .. ' ' .. own .. ' ' .. awaited .. ' ' .. (newDueAt or dueAt) .. ' ' .. life
-    local value = head .. ' - - - -\\n' .. whose .. '\\n' .. pointer .. '\\n' .. rest .. '\\n'
-    push(written, key, value)
-    if ownPointer ~= '' and awaited == '1' then redis.call('PUBLISH', ARGV[3], id) end
-    return { value }
-  end
-
-  for _ = 1, count do
-    row = row + 1
-    answer(hold(KEYS[SHARED_KEYS + row], found[row], ARGV[at], ARGV[at + 1]))
-    at = at + 2
-  end
-end
-
-function groups.read(count)
-  for _ = 1, count do
-    row = row + 1
-    answer(found[row])
-  end
-end
-
-while SHARED_KEYS + row < #KEYS do
-  local kind, count, first, second = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3]
+while row < #found do
+  local kind, upTo, first, second = ARGV[at], row + ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   at = at + 4
-  groups[kind](count, first, second)
+  if kind == 'claim' then
+    local head = ' ' .. first .. ' 0 ' .. whole(now + second) .. ' - - - -\\n'
+    local life = ' 1 ' .. nowText .. ' '
+    while row < upTo do
+      row = row + 1
+      local result = found[row]
+      if not result then
+        local key, fence, size = KEYS[2 + row], format('%d', nextFence), #written
+        written[size + 1] = key
+        written[size + 2] = '${FORMAT} ' .. fence .. ' ' .. ARGV[at] .. head .. fence .. life .. ARGV[at + 1] .. '\\n\\n\\n'
+        granted[#granted + 1] = sub(key, -ID_DIGITS)
+        result = nextFence
+        nextFence = nextFence + FENCE_STEP
+      end
+      answers[${SHARED_ANSWERS} + row] = result
+      at = at + 2
+    end
+  elseif kind == 'settle' then
+    local to, retryMs, retainMs, notBefore, refuseMs, kept = match(first, '^(%d) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+    local expires = math.max(now + retainMs, tonumber(notBefore))
+    local goneAt = expires + refuseMs
+    local dueAt = retryMs == '-' and '-' or whole(now + retryMs)
+    local ends = nowText .. ' ' .. whole(expires) .. ' ' .. whole(goneAt) .. ' ' .. kept
+    local head = to .. ' 0 ' .. dueAt .. ' ' .. ends
+    local expiry = expiryOf(goneAt)
+    while row < upTo do
+      row = row + 1
+      local stored, own = found[row], ARGV[at]
+      local result = stored
+      -- The claim is of one attempt only, so that a request that names it proves its ownership.
+      if stored and find(stored, own, 1, true) == 1 and byte(stored, #own + 1) <= ${byteOf(stateCode.running)} then
+        local from, pointer, rest = find(stored, '\\n', #own, true), '', nil
+        if second == '' and byte(stored, -2) == ${LINE_END} and byte(stored, -3) == ${LINE_END} then
+          -- Whose it is, and neither pointer nor history: three line ends, and nothing behind them.
+          rest = sub(stored, from)
+        else
+          local who, history
+          who, pointer, history = match(stored, '^(\\n[^\\n]*\\n)([^\\n]*)\\n([^\\n]*)\\n', from)
+          if history == '' then rest = who .. (second == '' and pointer or second) .. '\\n\\n' end
+        end
+        if rest then
+          write(KEYS[2 + row], own .. head .. rest .. ARGV[at + 1], expiry)
+          local awaited = byte(stored, #own + 3) - ${byteOf(0)}
+          if awaited == 1 then call('PUBLISH', ARGV[3], sub(KEYS[2 + row], -ID_DIGITS)) end
+          result = pointer == '' and awaited or { awaited, pointer }
+        end
+      end
+      answers[${SHARED_ANSWERS} + row] = result
+      at = at + 2
+    end
+  elseif kind == 'hold' then
+    local newDueAt = second ~= '-' and whole(now + second)
+    while row < upTo do
+      row = row + 1
+      local stored, own, ownPointer = found[row], ARGV[at], ARGV[at + 1]
+      local result = stored
+      if stored and find(stored, own, 1, true) == 1 and byte(stored, #own + 1) <= ${byteOf(stateCode.running)} then
+        local state, awaited, dueAt, who, pointer, rest =
+          match(stored, '^(%d) (%d) (%S+) [^\\n]*(\\n[^\\n]*\\n)([^\\n]*)(\\n[^\\n]*\\n)', #own + 1)
+        if first == '1' then state = '${stateCode.running}' end
+        if ownPointer ~= '' then pointer = ownPointer end
+        local value = own .. state .. ' ' .. awaited .. ' ' .. (newDueAt or dueAt) .. ' - - - -' .. who .. pointer .. rest
+        local size = #written
+        written[size + 1] = KEYS[2 + row]
+        written[size + 2] = value
+        if ownPointer ~= '' and awaited == '1' then call('PUBLISH', ARGV[3], sub(KEYS[2 + row], -ID_DIGITS)) end
+        result = { value }
+      end
+      answers[${SHARED_ANSWERS} + row] = result
+      at = at + 2
+    end
+  else
+    while row < upTo do
+      row = row + 1
+      answers[${SHARED_ANSWERS} + row] = found[row]
+    end
+  end
 end
-if #written > 0 then redis.call('MSET', unpack(written)) end
-if granted then took(granted) end
-if #fencesAdded > 0 then redis.call('ZADD', FENCES, unpack(fencesAdded)) end
-if #opened > 0 then redis.call('ZADD', OPEN, unpack(opened)) end
-if #closed > 0 then redis.call('ZREM', OPEN, unpack(closed)) end
+if #written > 0 then call('MSET', unpack(written)) end
+if #granted > 0 then
+  call('ZADD', FENCES, whole(firstFence), table.concat(granted))
+  took(nextFence - FENCE_STEP)
+end
 answers[3] = nextFence
 `,
 )
 
-type Argument = string | number
-
 /** What the requests of a group share, and what each of them says for itself. */
 interface Asked {
   readonly kind: 'claim' | 'settle' | 'hold' | 'read'
-  readonly shared: readonly [Argument, Argument]
-  readonly own: readonly Argument[]
+  readonly first: string
+  readonly second: string
 }
 
-interface Group {
-  readonly asked: Asked
-  readonly requests: Request[]
-  readonly own: Argument[]
+interface Group extends Asked {
+  readonly rows: Request[]
+  readonly places: number[]
+  readonly own: string[]
 }
 
 /** How the script is asked, and in which order it answers. */
-export function applyArguments(requests: readonly Request[]): {
-  readonly ordered: readonly Request[]
-  readonly args: readonly Argument[]
-} {
-  const groups = new Map<string, Group>()
-  for (const request of requests) {
-    const asked = askedOf(request)
-    const name = `${asked.kind} ${asked.shared[0]} ${asked.shared[1]}`
-    let group = groups.get(name)
-    if (group === undefined) {
-      group = { asked, requests: [], own: [] }
-      groups.set(name, group)
-    }
-    group.requests.push(request)
-    group.own.push(...asked.own)
+export interface ApplyArguments {
+  readonly rows: readonly Request[]
+  /** Where the answer of each row belongs. */
+  readonly places: readonly number[]
+  readonly args: readonly string[]
+}
+
+export function applyArguments(requests: readonly Request[], places: readonly number[]): ApplyArguments {
+  const groups: Group[] = []
+  for (let index = 0; index < requests.length; index++) {
+    const group = groupFor(groups, requests[index] as Request)
+    group.rows.push(requests[index] as Request)
+    group.places.push(places[index] as number)
   }
-  const all = [...groups.values()]
-  return {
-    ordered: all.flatMap((group) => group.requests),
-    args: all.flatMap(({ asked, requests: { length }, own }) => [asked.kind, length, ...asked.shared, ...own]),
+  const args: string[] = []
+  for (const { kind, first, second, rows, own } of groups) {
+    args.push(kind, String(rows.length), first, second)
+    for (const each of own) args.push(each)
   }
+  const [group] = groups
+  if (groups.length === 1 && group !== undefined) return { rows: group.rows, places: group.places, args }
+  return { rows: groups.flatMap(({ rows }) => rows), places: groups.flatMap((each) => each.places), args }
+}
+
+function groupOf(groups: Group[], kind: Asked['kind'], first = '', second = ''): Group {
+  for (const group of groups) {
+    if (group.kind === kind && group.first === first && group.second === second) return group
+  }
+  const group: Group = { kind, first, second, rows: [], places: [], own: [] }
+  groups.push(group)
+  return group
 }
 
 /** Requests without a fast path are only read. */
-function askedOf(request: Request): Asked {
+function groupFor(groups: Group[], request: Request): Group {
   switch (request.kind) {
     case 'claim':
-      return claimAsked(request)
+      return claimGroup(groups, request)
     case 'settle':
-      if (request.to.note !== undefined) return READ
-      return request.to.state === 'unknown' ? READ : settleAsked(request, request.to)
+      if (request.to.note !== undefined || request.to.state === 'unknown') return groupOf(groups, 'read')
+      return settleGroup(groups, request, request.to)
     case 'start':
     case 'renew':
     case 'attach':
-      return holdAsked(request)
+      return holdGroup(groups, request)
     case 'release':
     case 'reconcile':
     case 'probe':
     case 'resolve':
     case 'forget':
     case 'unique':
-      return READ
+      return groupOf(groups, 'read')
   }
 }
 
-const READ: Asked = { kind: 'read', shared: ['', ''], own: [] }
-
-function claimAsked({ identity, fingerprints, policy, claimId, leaseMs, start }: ClaimRequest): Asked {
-  const who = whoText({ identity, fingerprint: fingerprints[0], policy })
+function claimGroup(groups: Group[], request: ClaimRequest): Group {
+  const { identity, fingerprints, policy, claimId, leaseMs, start } = request
   const state = start ? stateCode.running : stateCode.reserved
-  return { kind: 'claim', shared: [state, Math.ceil(leaseMs)], own: [claimId, who] }
+  const group = groupOf(groups, 'claim', String(state), String(Math.ceil(leaseMs)))
+  group.own.push(claimId, whoText({ identity, fingerprint: fingerprints[0], policy }))
+  return group
 }
 
-function settleAsked({ grant, pointer }: SettleRequest, to: Exclude<Settlement, { state: 'unknown' }>): Asked {
+function settleGroup(groups: Group[], request: SettleRequest, to: Exclude<Settlement, { state: 'unknown' }>): Group {
+  const { grant, pointer } = request
   const { policy } = grant
   const retryable = to.state === 'failed_retryable'
   // A window counts from settling, or from the claim; either way it does not end before it was settled.
@@ -238,17 +218,15 @@ function settleAsked({ grant, pointer }: SettleRequest, to: Exclude<Settlement, 
   const notBefore = fromClaim ? grant.claimedAt + policy.retainMs : 0
   const refuseMs = retryable ? 0 : policy.refuseMs
   const terms = `${stateCode[to.state]} ${retryMs} ${retainMs} ${notBefore} ${refuseMs} ${keptCode(to.outcome.kept)}`
-  return {
-    kind: 'settle',
-    shared: [terms, pointerText(pointer) ?? ''],
-    own: [ownerOf(grant), outcomeText(to.outcome.data)],
-  }
+  const group = groupOf(groups, 'settle', terms, pointerText(pointer) ?? '')
+  group.own.push(ownerText(grant.fence, grant.claimId), outcomeText(to.outcome.data))
+  return group
 }
 
-function holdAsked(request: StartRequest | RenewRequest | AttachRequest): Asked {
-  const leaseMs = request.kind === 'attach' ? '-' : Math.ceil(request.leaseMs)
+function holdGroup(groups: Group[], request: StartRequest | RenewRequest | AttachRequest): Group {
+  const leaseMs = request.kind === 'attach' ? '-' : String(Math.ceil(request.leaseMs))
+  const group = groupOf(groups, 'hold', request.kind === 'start' ? '1' : '0', leaseMs)
   const pointer = request.kind === 'attach' ? (pointerText(request.pointer) ?? '') : ''
-  return { kind: 'hold', shared: [request.kind === 'start' ? 1 : 0, leaseMs], own: [ownerOf(request), pointer] }
+  group.own.push(ownerText(request.fence, request.claimId), pointer)
+  return group
 }
-
-const ownerOf = ({ fence, claimId }: { readonly fence: Fence; readonly claimId: ClaimId }) => `${fence} ${claimId}`

@@ -1,6 +1,6 @@
 import { limits } from '../../core/limits.ts'
-import type { Deadline } from '../../store/deadline.ts'
 import type { BusyCaller } from '../../store/port.ts'
+import type { CallDeadline } from './connection.ts'
 import type { Core } from './core.ts'
 import type { Bucket } from './names.ts'
 import { scriptOf } from './script.ts'
@@ -11,8 +11,8 @@ const addScript = scriptOf(
   'maybe',
   `
 local key = ARGV[4] .. whole(now - now % ${limits.tallyBucketMs})
-for field = 5, #ARGV, 2 do redis.call('HINCRBY', key, ARGV[field], ARGV[field + 1]) end
-redis.call('PEXPIRE', key, ${limits.tallyKeepMs + limits.tallyBucketMs})
+for field = 5, #ARGV, 2 do call('HINCRBY', key, ARGV[field], ARGV[field + 1]) end
+call('PEXPIRE', key, ${limits.tallyKeepMs + limits.tallyBucketMs})
 `,
 )
 
@@ -22,13 +22,13 @@ const busiestScript = scriptOf(
   `
 local width = ${limits.tallyBucketMs}
 local start = math.max(tonumber(ARGV[5]), now - ${limits.tallyKeepMs})
-for time = start - start % width, now, width do answer(redis.call('HGETALL', ARGV[4] .. whole(time))) end
+for time = start - start % width, now, width do answers[#answers + 1] = call('HGETALL', ARGV[4] .. whole(time)) end
 `,
 )
 
 const counted = ['claims', 'replays', 'conflicts', 'inProgress'] as const
 
-export async function addCallers(core: Core, callers: readonly BusyCaller[], deadline: Deadline): Promise<void> {
+export async function addCallers(core: Core, callers: readonly BusyCaller[], deadline: CallDeadline): Promise<void> {
   const bucket = core.names.buckets[0] as Bucket
   const fields = callers.flatMap((busy) => {
     const { tenant, caller, operation } = busy
@@ -43,7 +43,7 @@ export async function readBusiest(
   core: Core,
   since: number,
   limit: number,
-  deadline: Deadline,
+  deadline: CallDeadline,
 ): Promise<readonly BusyCaller[]> {
   const bucket = core.names.buckets[0] as Bucket
   const args = [bucket.callers, Math.floor(since)]

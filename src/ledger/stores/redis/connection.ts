@@ -1,16 +1,28 @@
+import { createRuntime } from '../../../runtime/runtime.ts'
 import type { AppliedWord } from '../../core/errors.ts'
 import { SECOND } from '../../core/limits.ts'
-import type { Deadline } from '../../store/deadline.ts'
+import { createOverdueWatch } from '../../store/overdue.ts'
 import type { RedisClient } from './driver.ts'
 import { connectionLike } from './driver.ts'
 import { awayError, isDemoted, isScriptMissing, storeError, timeoutError } from './errors.ts'
 import type { RedisLink } from './link.ts'
 import type { Script } from './script.ts'
 
+/** When a call must be answered, by the monotonic clock. All calls share one timer, because almost none gets there. */
+export interface CallDeadline {
+  readonly timeoutMs: number
+  readonly endsAtMs: number
+}
+
+export function deadlineIn(timeoutMs: number): CallDeadline {
+  return { timeoutMs, endsAtMs: performance.now() + timeoutMs }
+}
+
 export interface Connection {
   /** One command. A lost answer means what `whenLost` says. */
-  send(command: string, args: readonly (string | number)[], deadline: Deadline, whenLost: AppliedWord): Promise<unknown>
-  run(script: Script, keys: readonly string[], args: readonly (string | number)[], deadline: Deadline): Promise<unknown>
+  send(command: string, args: string[], deadline: CallDeadline, whenLost: AppliedWord): Promise<unknown>
+  /** `words` is all of an EVALSHA: the hash of the script, the number of keys, the keys, the arguments. */
+  run(script: Script, words: string[], deadline: CallDeadline): Promise<unknown>
   stop(): void
 }
 
@@ -19,11 +31,25 @@ const READY_MS = 1 * SECOND
 /** A server that takes this long for a command of microseconds is as good as away, whatever the caller's patience. */
 const ANSWER_MS = 3 * SECOND
 
+/** A command under way. */
+interface Sent {
+  readonly link: RedisLink
+  readonly waitMs: number
+  readonly endsAtMs: number
+  readonly whenLost: AppliedWord
+  readonly reject: (error: Error) => void
+  isOver: boolean
+}
+
 export function createConnection(client: RedisClient): Connection {
   const waiting = new Set<() => void>()
+  /** Commands under way, in the order in which they were sent and are answered; those before `oldest` are over. */
+  const sent: Sent[] = []
+  let oldest = 0
   let own: RedisLink | null = null
   /** Since when there is no server, on the monotonic clock; null while there is one. */
   let awayMs: number | null = performance.now()
+  const watch = createOverdueWatch(createRuntime(), () => sent.length > 0, endOverdue)
 
   /** Lazily, so that an unused store has no connection. */
   function connected(): RedisLink {
@@ -40,11 +66,10 @@ export function createConnection(client: RedisClient): Connection {
     return own
   }
 
-  function ready(deadline: Deadline): Promise<RedisLink> {
-    const link = connected()
-    if (link.status === 'ready') return Promise.resolve(link)
+  function ready(link: RedisLink, deadline: CallDeadline): Promise<RedisLink> {
     // Later callers wait only for the rest of this time: a server that stays down costs it once.
-    const leftMs = (awayMs ?? performance.now()) + READY_MS - performance.now()
+    const nowMs = performance.now()
+    const leftMs = (awayMs ?? nowMs) + READY_MS - nowMs
     if (leftMs <= 0) return Promise.reject(awayError())
     return new Promise((resolve, reject) => {
       const wake = () => {
@@ -53,61 +78,76 @@ export function createConnection(client: RedisClient): Connection {
         if (link.status === 'ready') resolve(link)
         else reject(awayError())
       }
-      const timer = setTimeout(wake, Math.min(leftMs, deadline.remainingMs()))
+      const timer = setTimeout(wake, Math.min(leftMs, Math.max(0, deadline.endsAtMs - nowMs)))
       waiting.add(wake)
     })
   }
 
-  async function send(
+  function endOverdue(nowMs: number): void {
+    for (const each of sent.slice(oldest)) {
+      if (each.isOver || each.endsAtMs > nowMs) continue
+      ended(each)
+      each.reject(timeoutError(each.waitMs, each.whenLost))
+      // A connection that says nothing for so long is given up: the next one may lead to a server that answers.
+      each.link.disconnect(true)
+    }
+  }
+
+  function ended(each: Sent): void {
+    each.isOver = true
+    while (sent[oldest]?.isOver === true) oldest++
+    if (oldest < sent.length) return
+    sent.length = 0
+    oldest = 0
+  }
+
+  function send(command: string, args: string[], deadline: CallDeadline, whenLost: AppliedWord): Promise<unknown> {
+    const link = connected()
+    if (link.status === 'ready') return sendOn(link, command, args, deadline, whenLost)
+    return ready(link, deadline).then(() => sendOn(link, command, args, deadline, whenLost))
+  }
+
+  function sendOn(
+    link: RedisLink,
     command: string,
-    args: readonly (string | number)[],
-    deadline: Deadline,
+    args: string[],
+    deadline: CallDeadline,
     whenLost: AppliedWord,
   ): Promise<unknown> {
-    const link = await ready(deadline)
     return new Promise((resolve, reject) => {
-      const late = () => {
-        reject(timeoutError(Math.min(ANSWER_MS, deadline.timeoutMs), whenLost))
-        // A connection that says nothing for so long is given up: the next one may lead to a server that answers.
-        link.disconnect(true)
-      }
-      const timer = setTimeout(late, ANSWER_MS)
-      const off = deadline.onPassed(late)
-      const refused = (error: unknown) => {
-        reject(error as Error)
-        if (isDemoted(error)) link.disconnect(true)
-      }
-      link
-        .call(command, ...args)
-        .then(resolve, refused)
-        .finally(() => {
-          clearTimeout(timer)
-          off()
-        })
+      const waitMs = Math.min(ANSWER_MS, deadline.timeoutMs)
+      const endsAtMs = Math.min(performance.now() + ANSWER_MS, deadline.endsAtMs)
+      const each: Sent = { link, waitMs, endsAtMs, whenLost, reject, isOver: false }
+      sent.push(each)
+      watch(waitMs)
+      link.call(command, args).then(
+        (answer) => {
+          if (!each.isOver) ended(each)
+          resolve(answer)
+        },
+        (error: unknown) => {
+          if (each.isOver) return
+          ended(each)
+          reject(error as Error)
+          if (isDemoted(error)) link.disconnect(true)
+        },
+      )
     })
   }
 
   return {
-    send: async (command, args, deadline, whenLost) => {
-      try {
-        return await send(command, args, deadline, whenLost)
-      } catch (error) {
+    send: (command, args, deadline, whenLost) =>
+      send(command, args, deadline, whenLost).catch((error: unknown) => {
         throw storeError(error, whenLost)
-      }
-    },
-    run: async (script, keys, args, deadline) => {
-      const { lua, sha, whenLost } = script
-      const rest = [keys.length, ...keys, ...args]
-      try {
-        return await send('EVALSHA', [sha, ...rest], deadline, whenLost).catch((error: unknown) => {
-          // A server that was restarted knows no scripts; it refused before anything began.
-          if (isScriptMissing(error)) return send('EVAL', [lua, ...rest], deadline, whenLost)
-          throw error
+      }),
+    run: ({ lua, whenLost }, words, deadline) =>
+      send('EVALSHA', words, deadline, whenLost).catch((error: unknown) => {
+        if (!isScriptMissing(error)) throw storeError(error, whenLost)
+        // A server that was restarted knows no scripts; it refused before anything began.
+        return send('EVAL', words.with(0, lua), deadline, whenLost).catch((again: unknown) => {
+          throw storeError(again, whenLost)
         })
-      } catch (error) {
-        throw storeError(error, whenLost)
-      }
-    },
+      }),
     stop: () => own?.disconnect(),
   }
 }

@@ -1,16 +1,14 @@
 import type { Fence } from '../../core/identity.ts'
-import type { Deadline } from '../../store/deadline.ts'
-import { createDeadline, inTime } from '../../store/deadline.ts'
 import type { Call } from '../../store/port.ts'
-import type { Connection } from './connection.ts'
-import { createConnection } from './connection.ts'
+import type { CallDeadline, Connection } from './connection.ts'
+import { createConnection, deadlineIn } from './connection.ts'
 import type { RedisClient } from './driver.ts'
-import type { Epochs, StoreReset } from './epochs.ts'
+import type { StoreReset } from './epochs.ts'
 import { createEpochs } from './epochs.ts'
 import { stoppedError, timeoutError } from './errors.ts'
 import type { Bucket, Names } from './names.ts'
 import type { Script } from './script.ts'
-import { SHARED_ANSWERS, scriptOf, sharedKeys } from './script.ts'
+import { SHARED_ANSWERS, scriptOf } from './script.ts'
 
 /** What a script found and did. */
 export interface Reply {
@@ -25,11 +23,11 @@ export interface Core {
   readonly names: Names
   readonly connection: Connection
   /** Runs the work under a deadline. Refused after `stop`, which waits for it. */
-  call<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
-  /** The same for requests that were accepted before `stop`. */
-  flush<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
+  call<T>(call: Call, work: (deadline: CallDeadline) => Promise<T>): Promise<T>
+  /** The same for requests that were accepted before `stop`, and whose callers are answered in time by the group commit. */
+  flush<T>(call: Call, work: (deadline: CallDeadline) => Promise<T>): Promise<T>
   /** Runs a script on one bucket, which it is given the keys of. */
-  run(script: Script, bucket: Bucket, asked: Asked, deadline: Deadline): Promise<Reply>
+  run(script: Script, bucket: Bucket, asked: Asked, deadline: CallDeadline): Promise<Reply>
   /** Refuses new calls and waits for those under way; `accepted` ends when all accepted requests were flushed. */
   drain(accepted: Promise<void>): Promise<void>
 }
@@ -44,8 +42,8 @@ type SharedAnswers = [
   epoch: string,
   nextFence: Fence,
   fence: Fence,
-  leftFence: Fence,
   turns: number,
+  leftFence: Fence,
   leftTurns: number,
 ]
 
@@ -54,45 +52,58 @@ const lookScript = scriptOf('no', '')
 
 export function createCore(client: RedisClient, names: Names, report: (event: StoreReset) => void): Core {
   const connection = createConnection(client)
-  const epochs: Epochs = createEpochs(names.buckets.length, report)
+  const count = names.buckets.length
+  const epochs = createEpochs(count, report)
   const idle: (() => void)[] = []
   let underWay = 0
   let stopped = false
-  let looked: Promise<void> | null = null
+  let looking: Promise<void> | null = null
+  let hasLooked = false
 
-  async function run(script: Script, bucket: Bucket, { keys = [], args = [] }: Asked, deadline: Deadline) {
-    const given = [epochs.candidate(), bucket.number, names.channel, ...args]
-    const reply = (await connection.run(script, [...sharedKeys(bucket), ...keys], given, deadline)) as unknown[]
-    const [now, epoch, nextFence, fence, leftFence, turns, leftTurns] = reply as SharedAnswers
+  async function run(script: Script, bucket: Bucket, { keys = [], args = [] }: Asked, deadline: CallDeadline) {
+    const shared = script.sharedKeys(bucket)
+    const words = [script.sha, String(shared.length + keys.length), ...shared, ...keys]
+    words.push(String(bucket.number), String(count), names.channel)
+    for (const arg of args) words.push(String(arg))
+    const reply = (await connection.run(script, words, deadline)) as unknown[]
+    const [now, epoch, nextFence, fence, turns, leftFence, leftTurns] = reply as SharedAnswers
     epochs.check(bucket, epoch, { fence, turns }, { fence: leftFence, turns: leftTurns })
     return { now, nextFence, answers: reply.slice(SHARED_ANSWERS) }
   }
 
   /** Before anything is written, every bucket is looked at: processes that disagree about them must not begin. */
-  function look(deadline: Deadline): Promise<void> {
-    const looking = names.buckets.map((bucket) => run(lookScript, bucket, {}, deadline))
-    looked = Promise.all(looking).then(
-      () => undefined,
+  function look(deadline: CallDeadline): Promise<void> {
+    looking ??= Promise.all(names.buckets.map((bucket) => run(lookScript, bucket, {}, deadline))).then(
+      () => void (hasLooked = true),
       (error: unknown) => {
-        looked = null
+        looking = null
         throw error
       },
     )
-    return looked
+    // Another call may have begun the look, with a later deadline.
+    return inTime(looking, deadline)
   }
 
-  async function flush<T>({ timeoutMs }: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+  function ended(): void {
+    underWay -= 1
+    if (underWay === 0) for (const wake of idle.splice(0)) wake()
+  }
+
+  function flush<T>({ timeoutMs }: Call, work: (deadline: CallDeadline) => Promise<T>): Promise<T> {
     underWay += 1
-    const deadline = createDeadline(timeoutMs)
-    try {
-      // Another call may have begun the look, with a later deadline.
-      await inTime(looked ?? look(deadline), deadline, () => timeoutError(timeoutMs, 'no'))
-      return await work(deadline)
-    } finally {
-      deadline.end()
-      underWay -= 1
-      if (underWay === 0) for (const wake of idle.splice(0)) wake()
-    }
+    const deadline = deadlineIn(timeoutMs)
+    const working = hasLooked ? work(deadline) : look(deadline).then(() => work(deadline))
+    // In two arms instead of `finally`, which would make two promises more for every flush.
+    return working.then(
+      (value) => {
+        ended()
+        return value
+      },
+      (error: unknown) => {
+        ended()
+        throw error
+      },
+    )
   }
 
   return {
@@ -110,4 +121,12 @@ export function createCore(client: RedisClient, names: Names, report: (event: St
       if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))
     },
   }
+}
+
+function inTime(looking: Promise<void>, { timeoutMs, endsAtMs }: CallDeadline): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(timeoutError(timeoutMs, 'no'))
+    const timer = setTimeout(late, Math.max(0, endsAtMs - performance.now()))
+    looking.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { OnceError } from '../../core/errors.ts'
 import type { Fence } from '../../core/identity.ts'
 import type { Bucket } from './names.ts'
+import { LAYOUT } from './script.ts'
 
 /**
  * Redis lost something that it had acknowledged. `emptied`: a known bucket is a new one, after a flush, or a restart without
@@ -26,31 +26,43 @@ export interface Reach {
 /** Notices when a server does not keep what it acknowledged: by the name of each bucket, and by how far it is. */
 export interface Epochs {
   /**
-   * The name that a bucket gets if it is empty: another one every time, so that it differs from the one before. It also says
-   * how many buckets there are, because all processes must agree.
+   * Compares how far a script found its bucket with how far the last one left it. The name of a bucket also says how its
+   * keys are laid out and how many buckets there are, because all processes must agree.
    */
-  candidate(): string
-  /** Compares how far a script found its bucket with how far the last one left it. */
   check(bucket: Bucket, epoch: string, found: Reach, left: Reach): void
 }
 
+interface Known {
+  epoch: string
+  left: Reach
+}
+
 export function createEpochs(count: number, report: (event: StoreReset) => void): Epochs {
-  const known = new Map<number, { readonly epoch: string; readonly left: Reach }>()
-  const process = randomUUID()
-  let asked = 0
+  const known: (Known | undefined)[] = []
+
   return {
-    candidate: () => `${count}:${process}:${++asked}`,
-    check: (bucket, epoch, found, left) => {
-      const buckets = Number(epoch.split(':', 1)[0])
-      if (buckets !== count) {
-        throw new OnceError('bad_option', `This Redis holds a store of ${buckets} \`buckets\`, not of ${count}.`)
+    check: ({ number: bucket }, epoch, found, left) => {
+      const before = known[bucket]
+      if (before?.epoch === epoch) {
+        const isOlder = found.fence < before.left.fence || found.turns < before.left.turns
+        before.left = left
+        if (isOlder) report({ kind: 'store_reset', what: 'rolled_back', bucket })
+        return
       }
-      const before = known.get(bucket.number)
-      known.set(bucket.number, { epoch, left })
-      if (before === undefined) return
-      if (before.epoch !== epoch) report({ kind: 'store_reset', what: 'emptied', bucket: bucket.number })
-      else if (found.fence < before.left.fence || found.turns < before.left.turns)
-        report({ kind: 'store_reset', what: 'rolled_back', bucket: bucket.number })
+      checkName(epoch, count)
+      known[bucket] = { epoch, left }
+      if (before !== undefined) report({ kind: 'store_reset', what: 'emptied', bucket })
     },
+  }
+}
+
+function checkName(epoch: string, count: number): void {
+  const [layout, buckets] = epoch.split(':')
+  if (layout !== LAYOUT) {
+    const what = 'This Redis holds records of another version of the store under the same `prefix`.'
+    throw new OnceError('schema_too_new', `${what} Choose another \`prefix\`, or remove the old keys.`)
+  }
+  if (Number(buckets) !== count) {
+    throw new OnceError('bad_option', `This Redis holds a store of ${buckets} \`buckets\`, not of ${count}.`)
   }
 }

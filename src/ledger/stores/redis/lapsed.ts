@@ -1,36 +1,99 @@
 import type { Fence } from '../../core/identity.ts'
 import { limits } from '../../core/limits.ts'
 import type { LedgerRecord } from '../../core/record.ts'
-import type { Deadline } from '../../store/deadline.ts'
+import type { CallDeadline } from './connection.ts'
 import type { Core } from './core.ts'
-import { scriptOf } from './script.ts'
+import type { Bucket } from './names.ts'
+import { indexScriptOf, SHARED_ANSWERS } from './script.ts'
 import { decodeRecord } from './value.ts'
 
-/** An index by the end of leases leads straight to those that are past it. Strangers in the index are removed. */
-const lapsedScript = scriptOf(
+/** Records of one step: a script blocks all other commands, one or two milliseconds with so many. */
+const STEP_ROWS = 1_000
+/** Places that are read at once: each may hold a whole pack of ids. */
+const PLACES = 16
+/** Of the caller's time: a search that has much to look at is continued by the next call. */
+const SEARCH_SHARE = 1 / 2
+
+/**
+ * Finds leases that ended without a settle. No claim and no settle writes an index for it. Instead every fence is looked at
+ * once, by the first search after it was given, and what is in progress then is remembered by the end of its lease. What is
+ * found there when that time has come is past its end, or was renewed and is remembered by its new end, or is forgotten.
+ * Answers first whether there is more to look at.
+ */
+const lapsedScript = indexScriptOf(
   'no',
   `
-local due = whole(now - ${limits.leaseGraceMs})
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', OPEN, '-inf', due, 'LIMIT', 0, ARGV[4])) do
-  local value = redis.call('GET', ARGV[5] .. id)
-  if value and isOpen((headOf(value))) then answer({ id, value }) else redis.call('ZREM', OPEN, id) end
+local left, opened, seen = ${STEP_ROWS}, {}, nil
+local from = call('HGET', META, 'seen') or '0'
+repeat
+  local places = call('ZRANGEBYSCORE', FENCES, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, ${PLACES})
+  for place = 1, #places, 2 do
+    local ids = places[place]
+    for first = 1, #ids, ID_DIGITS do
+      local id = sub(ids, first, first + ID_DIGITS - 1)
+      local head = headOf(ARGV[5] .. id)
+      local state, _, dueAt
+      if head then state, _, dueAt = partsOf(head) end
+      if isOpen(state) then
+        opened[#opened + 1] = dueAt
+        opened[#opened + 1] = id
+      end
+      left = left - 1
+    end
+    from = places[place + 1]
+    seen = from
+    if left <= 0 then break end
+  end
+until #places == 0 or left <= 0
+if #opened > 0 then call('ZADD', OPEN, unpack(opened)) end
+if seen then call('HSET', META, 'seen', seen) end
+answer(left <= 0 and 1 or 0)
+
+local due, most = now - ${limits.leaseGraceMs}, tonumber(ARGV[4])
+local ended = call('ZRANGEBYSCORE', OPEN, '-inf', whole(due), 'LIMIT', 0, most)
+for _, id in ipairs(ended) do
+  local head = headOf(ARGV[5] .. id)
+  local state, _, dueAt
+  if head then state, _, dueAt = partsOf(head) end
+  if isOpen(state) and tonumber(dueAt) <= due then
+    -- It stays until it has changed.
+    answer({ id, call('GET', ARGV[5] .. id) })
+  else
+    if isOpen(state) then call('ZADD', OPEN, dueAt, id) else call('ZREM', OPEN, id) end
+    if #ended == most then answers[${SHARED_ANSWERS} + 1] = 1 end
+  end
 end
 `,
 )
 
-/** There is no low-water mark to move, because nothing is walked over: it stays where it was. */
+type Row = [id: string, value: string]
+
+/** What is new since the last search is looked at in steps, so that other commands pass in between. */
+async function searchIn(
+  core: Core,
+  bucket: Bucket,
+  most: number,
+  deadline: CallDeadline,
+): Promise<{ now: number; rows: Row[] }> {
+  const untilMs = deadline.endsAtMs - deadline.timeoutMs * (1 - SEARCH_SHARE)
+  for (;;) {
+    const { now, answers } = await core.run(lapsedScript, bucket, { args: [most, bucket.record] }, deadline)
+    const [more, ...rows] = answers as [number, ...Row[]]
+    if (more === 0 || performance.now() >= untilMs) return { now, rows }
+  }
+}
+
+/** There is no low-water mark to move: the store itself knows which fences were looked at. */
 export async function readLapsed(
   core: Core,
   from: Fence,
-  limit: number,
-  deadline: Deadline,
+  most: number,
+  deadline: CallDeadline,
 ): Promise<{ now: number; rows: LedgerRecord[]; next: Fence }> {
-  const parts = await Promise.all(
-    core.names.buckets.map((bucket) => core.run(lapsedScript, bucket, { args: [limit, bucket.record] }, deadline)),
-  )
+  const parts = await Promise.all(core.names.buckets.map((bucket) => searchIn(core, bucket, most, deadline)))
   const rows = parts
-    .flatMap(({ answers }) => (answers as [string, string][]).map(([id, value]) => decodeRecord(id, value)))
+    .flatMap((part) => part.rows.map(([id, value]) => decodeRecord(id, value)))
     .filter(({ fence }) => fence >= from)
     .toSorted((a, b) => a.fence - b.fence)
-  return { now: Math.max(...parts.map(({ now }) => now)), rows: rows.slice(0, limit), next: from }
+  return { now: Math.max(...parts.map(({ now }) => now)), rows: rows.slice(0, most), next: from }
 }

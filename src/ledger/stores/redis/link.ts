@@ -7,7 +7,8 @@ import { backoffMs } from '../../core/retry.ts'
  */
 export interface RedisLink {
   readonly status: string
-  call(command: string, ...args: (string | number)[]): Promise<unknown>
+  /** The arguments as one list: a driver copies it once, and spreads nothing. */
+  call(command: string, args: string[]): Promise<unknown>
   subscribe(channel: string): Promise<unknown>
   disconnect(reconnect?: boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown

@@ -9,16 +9,21 @@ export const BUCKETS_MOST = 16
 /** The keys of one bucket. They share a hash tag, so that one script may touch all of them, on a cluster too. */
 export interface Bucket {
   readonly number: number
-  /** The largest fence, the offset of the test clock, and the epoch: a name that this bucket got when it was empty. */
+  /**
+   * The largest fence, how often fences were given, the offset of the test clock, the epoch (a name that this bucket got
+   * when it was empty), and up to which fence the search for lapsed leases has seen the records.
+   */
   readonly meta: string
-  /** All records by fence. */
+  /**
+   * All records by fence: the only index that a claim writes, and no settle does. A place holds the ids that one script
+   * call granted, one after the other; its score is the fence of the first, and each other fence is one step larger. A
+   * record that got another fence since stands in another place, and its old one is stale.
+   */
   readonly fences: string
-  /** What is in progress, by the end of its lease. */
+  /** What was in progress when the search for lapsed leases saw it, by the time at which to look again. */
   readonly open: string
   /** What is unknown, by fence. */
   readonly unknowns: string
-  /** What has an end, by the next thing that the sweep has to do with it. */
-  readonly ends: string
   /** How often records were asked for again, and when last: of those that were. */
   readonly counts: string
   /** Followed by an id, the key of a record. */
@@ -49,7 +54,6 @@ export function namesOf(prefix: string, count: number): Names {
       fences: key('fences'),
       open: key('open'),
       unknowns: key('unknowns'),
-      ends: key('ends'),
       counts: key('counts'),
       record: key('r:'),
       callers: key('callers:'),

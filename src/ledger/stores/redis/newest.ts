@@ -1,26 +1,43 @@
 import type { Fence } from '../../core/identity.ts'
-import type { Deadline } from '../../store/deadline.ts'
 import type { RecordView } from '../../store/port.ts'
+import type { CallDeadline } from './connection.ts'
 import type { Core } from './core.ts'
-import { scriptOf } from './script.ts'
+import { indexScriptOf } from './script.ts'
 import { decodeRecord } from './value.ts'
 
+/** Places that are read at once: each may hold a whole pack of ids. */
+const PLACES = 16
+
 /**
- * Records of one bucket along an index by fence, newest first, below a fence. A record that Redis has removed by itself still
- * stands in the index until the sweep; it is returned with its place, so that a walk gets past it.
+ * Records of one bucket along an index by fence, newest first, below a fence. A record that Redis has removed by itself, or
+ * that has another fence by now, still stands in its place until the sweep; it is returned without a value, so that a walk
+ * gets past it.
  */
-const newestScript = scriptOf(
+const newestScript = indexScriptOf(
   'no',
   `
 local index = ARGV[4] == 'unknowns' and UNKNOWNS or FENCES
-local rows = redis.call('ZREVRANGEBYSCORE', index, ARGV[5], '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
-for row = 1, #rows, 2 do
-  local id = rows[row]
-  local value = redis.call('GET', ARGV[7] .. id)
-  -- Who counts does not need the outcomes, which may be large.
-  if value and ARGV[8] == 'heads' then value = string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n' end
-  answer({ id, rows[row + 1], value, redis.call('HGET', COUNTS, id) })
-end
+local below, left = tonumber(ARGV[5]), tonumber(ARGV[6])
+local from = '(' .. ARGV[5]
+repeat
+  local places = call('ZREVRANGEBYSCORE', index, from, '-inf', 'WITHSCORES', 'LIMIT', 0, ${PLACES})
+  for place = 1, #places, 2 do
+    local ids, score = places[place], places[place + 1]
+    from = '(' .. score
+    for last = #ids, 1, -ID_DIGITS do
+      local fence = score + (last / ID_DIGITS - 1) * FENCE_STEP
+      if fence < below and left > 0 then
+        left = left - 1
+        local id = sub(ids, last - ID_DIGITS + 1, last)
+        local value = call('GET', ARGV[7] .. id)
+        if value and select(2, partsOf(value)) ~= fence then value = false end
+        -- A count does not need the outcomes, which may be large.
+        if value and ARGV[8] == 'heads' then value = string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n' end
+        answer({ id, whole(fence), value, call('HGET', COUNTS, id) })
+      end
+    end
+  end
+until #places == 0 or left == 0
 `,
 )
 
@@ -45,8 +62,8 @@ export interface Newest {
   readonly floor: Fence | null
 }
 
-export async function readNewest(core: Core, walk: Walk, deadline: Deadline): Promise<Newest> {
-  const below = walk.below === null ? '+inf' : `(${walk.below}`
+export async function readNewest(core: Core, walk: Walk, deadline: CallDeadline): Promise<Newest> {
+  const below = walk.below ?? Number.MAX_SAFE_INTEGER
   const parts = await Promise.all(
     core.names.buckets.map(async (bucket) => {
       const args = [walk.index, below, walk.rows, bucket.record, walk.heads === true ? 'heads' : 'all']

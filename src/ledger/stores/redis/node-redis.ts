@@ -70,7 +70,7 @@ export function nodeRedisLink(client: NodeRedisClient): RedisLink {
     get status() {
       return connection.isReady ? 'ready' : 'connecting'
     },
-    call: (command, ...args) => connection.sendCommand([command, ...args.map(String)]),
+    call: (command, args) => connection.sendCommand([command, ...args]),
     subscribe: (channel) => connection.subscribe(channel, heard),
     disconnect(reconnect = false) {
       close()

@@ -1,24 +1,24 @@
 import { limits } from '../../core/limits.ts'
 import type { LedgerRecord } from '../../core/record.ts'
-import type { Deadline } from '../../store/deadline.ts'
 import type { Page, Queries, RecordFilter, RecordView } from '../../store/port.ts'
 import type { VisibleRecord } from '../../store/visible.ts'
 import { countStates, fits, isVisible } from '../../store/visible.ts'
 import { readBusiest } from './callers.ts'
+import type { CallDeadline } from './connection.ts'
 import type { Core } from './core.ts'
 import { readLapsed } from './lapsed.ts'
 import { readNewest, viewOf } from './newest.ts'
-import { scriptOf } from './script.ts'
+import { indexScriptOf } from './script.ts'
 
 /** Rows of one look into each bucket: a page of most filters, and a moment's work for the server. */
 const LOOK_ROWS = 100
 /** Heads are small, and a count needs all of them. */
 const COUNT_ROWS = 1_000
 
-const getScript = scriptOf(
+const getScript = indexScriptOf(
   'no',
-  `answer(redis.call('GET', KEYS[FIRST_KEY]))
-   answer(redis.call('HGET', COUNTS, ARGV[4]))`,
+  `answer(call('GET', KEYS[FIRST_KEY]))
+   answer(call('HGET', COUNTS, ARGV[4]))`,
 )
 
 export function createQueries(core: Core): Queries {
@@ -46,7 +46,7 @@ async function listRecords(
   core: Core,
   filter: RecordFilter,
   { limit, cursor }: { readonly limit: number; readonly cursor: string | null },
-  deadline: Deadline,
+  deadline: CallDeadline,
 ): Promise<Page<RecordView>> {
   const rows: RecordView[] = []
   let below = cursor === null ? null : Number(cursor)
@@ -67,7 +67,7 @@ async function listRecords(
 }
 
 /** A look at everything, which no index can spare: it ends when the caller's time is up. */
-async function visibleRecords(core: Core, filter: RecordFilter, deadline: Deadline): Promise<VisibleRecord[]> {
+async function visibleRecords(core: Core, filter: RecordFilter, deadline: CallDeadline): Promise<VisibleRecord[]> {
   const records: VisibleRecord[] = []
   let below: number | null = null
   for (;;) {
@@ -85,7 +85,7 @@ async function listUnknowns(
   core: Core,
   limit: number,
   cursor: string | null,
-  deadline: Deadline,
+  deadline: CallDeadline,
 ): Promise<Page<LedgerRecord>> {
   const below = cursor === null ? null : Number(cursor)
   const { found, floor } = await readNewest(core, { index: 'unknowns', below, rows: limit }, deadline)

@@ -4,7 +4,7 @@ import { SECOND } from '../../core/limits.ts'
 import type { LedgerRecord } from '../../core/record.ts'
 import { wakesWaiters } from '../../core/record.ts'
 import { stateCode } from '../../store/row.ts'
-import { scriptOf } from './script.ts'
+import { indexScriptOf } from './script.ts'
 import { encodeRecord } from './value.ts'
 
 /** What was decided longer ago than this is decided anew: the time that it went by is over. */
@@ -14,40 +14,38 @@ const DECIDED_MS = SECOND
  * Replaces records that `transition` was asked about, each only if it has not changed since. Answers 1 where it did, and 0
  * where the request has to be decided again.
  */
-export const swapScript = scriptOf(
+export const swapScript = indexScriptOf(
   'maybe',
   `
 local highest = 0
 
+-- The place of a record moves with its fence only; a record that Redis lost and a settle wrote again may still have one.
 local function index(id, value)
-  local state, fence, dueAt, _, expiresAt, goneAt = headOf(value)
-  highest = math.max(highest, tonumber(fence))
-  redis.call('ZADD', FENCES, fence, id)
-  if isOpen(state) then redis.call('ZADD', OPEN, dueAt, id) else redis.call('ZREM', OPEN, id) end
+  local state, fence, _, _, goneAt = partsOf(value)
+  highest = math.max(highest, fence)
+  local place = call('ZREVRANGEBYSCORE', FENCES, whole(fence), '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local from = place[1] and string.find(place[1], id, 1, true)
+  local isIndexed = from and place[2] + (from - 1) / ID_DIGITS * FENCE_STEP == fence
+  if not isIndexed then call('ZADD', FENCES, whole(fence), id) end
   if state == ${stateCode.unknown} then
-    redis.call('ZADD', UNKNOWNS, fence, id)
+    call('ZADD', UNKNOWNS, whole(fence), id)
   else
-    redis.call('ZREM', UNKNOWNS, id)
+    call('ZREM', UNKNOWNS, id)
   end
-  if goneAt == '-' then
-    redis.call('ZREM', ENDS, id)
-    return nil
-  end
-  redis.call('ZADD', ENDS, nextEnd(state, expiresAt, goneAt), id)
-  return goneAt
+  return expiryOf(goneAt)
 end
 
 for each = FIRST_KEY, #KEYS do
   local id, seen, decidedAt, fence = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local value, wake = ARGV[at + 4], ARGV[at + 5]
   at = at + 6
-  local stored = redis.call('GET', KEYS[each])
+  local stored = call('GET', KEYS[each])
   if (stored and redis.sha1hex(stored) or '') ~= seen or now - tonumber(decidedAt) > ${DECIDED_MS} then
     answer(0)
   else
     highest = math.max(highest, tonumber(fence))
     write(KEYS[each], value, index(id, value))
-    if wake == '1' then redis.call('PUBLISH', ARGV[3], id) end
+    if wake == '1' then call('PUBLISH', ARGV[3], id) end
     answer(1)
   end
 end

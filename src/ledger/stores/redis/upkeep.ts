@@ -1,75 +1,124 @@
-import { ID_HEX_DIGITS } from '../../core/identity.ts'
-import type { Deadline } from '../../store/deadline.ts'
-import type { Tally, Upkeep } from '../../store/port.ts'
+import { OnceError } from '../../core/errors.ts'
+import type { Swept, Tally, Upkeep } from '../../store/port.ts'
+import { stateCode } from '../../store/row.ts'
 import { addCallers } from './callers.ts'
+import type { CallDeadline } from './connection.ts'
 import type { Core } from './core.ts'
-import { scriptOf } from './script.ts'
+import { indexScriptOf } from './script.ts'
 
 /** Records of one step: a script blocks all other commands, some milliseconds with so many. */
 const STEP_ROWS = 1_000
-/** Places of the index that are taken out of it at once: each may hold a whole pack of ids. */
+/** Places of the index that are read at once: each may hold a whole pack of ids. */
 const PLACES = 16
 
 /**
- * One step of the sweep in one bucket, along the index of ends. Past its end nothing of a record is kept; past replay only the
- * fact that the key was used. A place holds the ids of one end, written one after the other. It is not cleared when one of
- * them begins a new life, so each record itself decides whether it ends now.
+ * One step of the sweep in one bucket, along the fences from a place and an id in it on. Past its end nothing of a record is
+ * kept; past replay only the fact that the key was used. A place goes when none of its records stands there any more: each
+ * was removed, or has another fence by now. Answers how many records it looked at, how many it removed, and where to
+ * continue.
  */
-const sweepScript = scriptOf(
+const sweepScript = indexScriptOf(
   'maybe',
   `
-local left, removed = tonumber(ARGV[4]), 0
+local left, looked, gone, missing = tonumber(ARGV[4]), 0, {}, {}
+local from, skipped = ARGV[6], tonumber(ARGV[7])
 
-local function sweep(id)
-  local key = ARGV[5] .. id
-  local value = redis.call('GET', key)
-  local state, _, _, _, expiresAt, goneAt
-  if value then state, _, _, _, expiresAt, goneAt = headOf(value) end
-  if not value or (goneAt ~= '-' and tonumber(goneAt) <= now) then
-    removed = removed + redis.call('DEL', key)
-    for _, index in ipairs({ FENCES, OPEN, UNKNOWNS, ENDS }) do redis.call('ZREM', index, id) end
-    redis.call('HDEL', COUNTS, id)
-  elseif goneAt ~= '-' and tonumber(nextEnd(state, expiresAt, goneAt)) <= now then
-    write(key, string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n', goneAt)
-    redis.call('ZADD', ENDS, goneAt, id)
+local function keyOf(id) return ARGV[5] .. id end
+
+-- Whether the record stands in this place, after what the sweep had to do with it.
+local function stays(id, fence)
+  local head = headOf(keyOf(id))
+  if not head then
+    missing[#missing + 1] = id
+    return false
   end
+  local state, current, _, expiresAt, goneAt = partsOf(head)
+  if current ~= fence then return false end
+  looked = looked + 1
+  if goneAt == '-' then return true end
+  if tonumber(goneAt) <= now then
+    gone[#gone + 1] = id
+    return false
+  end
+  local isFinal = state == ${stateCode.succeeded} or state == ${stateCode.failed_terminal}
+  if isFinal and tonumber(expiresAt) <= now then
+    local value = call('GET', keyOf(id))
+    local emptied = string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n'
+    if value ~= emptied then write(keyOf(id), emptied, expiryOf(goneAt)) end
+  end
+  return true
 end
 
-repeat
-  local due = redis.call('ZRANGEBYSCORE', ENDS, '-inf', whole(now), 'WITHSCORES', 'LIMIT', 0, ${PLACES})
-  for place = 1, #due, 2 do
-    local ids, most = due[place], left * ${ID_HEX_DIGITS}
-    -- Before its records, one of which may get the same place again, for later.
-    redis.call('ZREM', ENDS, ids)
-    -- The rest is for the next step. Where it has a later place, that one counts.
-    if #ids > most then redis.call('ZADD', ENDS, 'NX', due[place + 1], string.sub(ids, most + 1)) end
-    for from = 1, math.min(#ids, most), ${ID_HEX_DIGITS} do
-      sweep(string.sub(ids, from, from + ${ID_HEX_DIGITS - 1}))
-      left = left - 1
-    end
+-- Whether a record before the one where this step began still stands in the place.
+local function isHeld(ids, score, before)
+  for n = 0, before - 1 do
+    local head = headOf(keyOf(sub(ids, n * ID_DIGITS + 1, (n + 1) * ID_DIGITS)))
+    if head and select(2, partsOf(head)) == score + n * FENCE_STEP then return true end
   end
-until #due == 0 or left == 0
-answer(tonumber(ARGV[4]) - left)
+  return false
+end
+
+local function sweep(ids, score, first)
+  local held = isHeld(ids, score, first)
+  for n = first, #ids / ID_DIGITS - 1 do
+    if left == 0 then return n end
+    left = left - 1
+    if stays(sub(ids, n * ID_DIGITS + 1, (n + 1) * ID_DIGITS), score + n * FENCE_STEP) then held = true end
+  end
+  if not held then call('ZREM', FENCES, ids) end
+  return 0
+end
+
+local isEnd = false
+while left > 0 and not isEnd do
+  local places = call('ZRANGEBYSCORE', FENCES, from, '+inf', 'WITHSCORES', 'LIMIT', 0, ${PLACES})
+  isEnd = #places == 0
+  for place = 1, #places, 2 do
+    local score = places[place + 1]
+    local stoppedAt = sweep(places[place], score, score == from and skipped or 0)
+    if left == 0 then
+      from = stoppedAt > 0 and score or '(' .. score
+      skipped = stoppedAt
+      break
+    end
+    from = '(' .. score
+  end
+end
+local removed = 0
+if #gone > 0 then
+  local keys = {}
+  for n, id in ipairs(gone) do keys[n] = keyOf(id) end
+  removed = call('DEL', unpack(keys))
+  call('HDEL', COUNTS, unpack(gone))
+end
+if #missing > 0 then
+  call('HDEL', COUNTS, unpack(missing))
+  call('ZREM', UNKNOWNS, unpack(missing))
+end
+answer(looked)
 answer(removed)
+answer(tonumber(ARGV[4]) - left)
+answer(isEnd and '' or from)
+answer(skipped)
 `,
 )
 
-const tallyScript = scriptOf(
+const tallyScript = indexScriptOf(
   'maybe',
   `
 for field = 5, #ARGV, 5 do
   local id = ARGV[field]
-  local value = redis.call('GET', ARGV[4] .. id)
-  if value then
-    local _, _, _, incarnation = headOf(value)
-    local counted = redis.call('HGET', COUNTS, id) or ''
+  local head = headOf(ARGV[4] .. id)
+  if head then
+    local incarnation = string.match(head, '\\n(%d+) ')
+    local counted = call('HGET', COUNTS, id) or ''
     local life, replays, conflicts, running, last = string.match(counted, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
-    -- A new incarnation is a new record to those who count.
+    -- A new incarnation is a new record where repeats are counted.
     if life ~= incarnation then replays, conflicts, running, last = 0, 0, 0, 0 end
     local sums = whole(replays + ARGV[field + 1]) .. ' ' .. whole(conflicts + ARGV[field + 2])
       .. ' ' .. whole(running + ARGV[field + 3])
     local repeatedAt = whole(math.max(tonumber(last), now - tonumber(ARGV[field + 4])))
-    redis.call('HSET', COUNTS, id, incarnation .. ' ' .. sums .. ' ' .. repeatedAt)
+    call('HSET', COUNTS, id, incarnation .. ' ' .. sums .. ' ' .. repeatedAt)
   end
 end
 `,
@@ -77,20 +126,8 @@ end
 
 export function createUpkeep(core: Core): Upkeep {
   return {
-    sweep: (cursor, limit, call) =>
-      core.call(call, async (deadline) => {
-        const rows = Math.min(limit, STEP_ROWS)
-        let left = rows
-        let removed = 0
-        for (const bucket of core.names.buckets.slice(cursor === null ? 0 : Number(cursor))) {
-          const reply = await core.run(sweepScript, bucket, { args: [left, bucket.record] }, deadline)
-          const [looked, gone] = reply.answers as [number, number]
-          removed += gone
-          left -= looked
-          if (left <= 0) return { cursor: String(bucket.number), looked: rows, removed }
-        }
-        return { cursor: null, looked: rows - left, removed }
-      }),
+    sweep: (cursor, rows, call) =>
+      core.call(call, (deadline) => sweepFrom(core, cursor, Math.min(rows, STEP_ROWS), deadline)),
     tally: ({ records, callers }, call) =>
       core.call(call, async (deadline) => {
         await countOnRecords(core, records, deadline)
@@ -99,7 +136,33 @@ export function createUpkeep(core: Core): Upkeep {
   }
 }
 
-async function countOnRecords(core: Core, records: Tally['records'], deadline: Deadline): Promise<void> {
+/** Where a step continues: the bucket, the place in its index, and how many ids of that place were looked at. */
+const BEGINNING = ['0', '-inf', '0']
+const CURSOR = /^(\d{1,2}) (\(?[\d.e+]+|-inf) (\d+)$/
+
+async function sweepFrom(core: Core, cursor: string | null, rows: number, deadline: CallDeadline): Promise<Swept> {
+  const from = cursor === null ? BEGINNING : CURSOR.exec(cursor)?.slice(1)
+  if (from === undefined) throw new OnceError('bad_option', 'The cursor is not one of this sweep.')
+  const [first, ...within] = from
+  let [place = '-inf', skipped = '0'] = within
+  let left = rows
+  let looked = 0
+  let removed = 0
+  for (const bucket of core.names.buckets.slice(Number(first))) {
+    const args = [left, bucket.record, place, skipped]
+    const { answers } = await core.run(sweepScript, bucket, { args }, deadline)
+    const [seen, gone, steps, next, skip] = answers as [number, number, number, string, number]
+    looked += seen
+    removed += gone
+    left -= steps
+    if (next !== '') return { cursor: `${bucket.number} ${next} ${skip}`, looked, removed }
+    place = '-inf'
+    skipped = '0'
+  }
+  return { cursor: null, looked, removed }
+}
+
+async function countOnRecords(core: Core, records: Tally['records'], deadline: CallDeadline): Promise<void> {
   const byBucket = Map.groupBy(records, ({ id }) => core.names.bucketOf(id))
   await Promise.all(
     [...byBucket].map(([bucket, rows]) => {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
-import type { LedgerRecord, Store } from 'onceonly'
-import { createLedger } from 'onceonly'
+import type { LedgerRecord, Page, RecordView, Store } from 'onceonly'
+import { createLedger, isOnceError } from 'onceonly'
 import { redisStore } from 'onceonly/redis'
 import { conformanceCases, runCase } from 'onceonly/testing'
+import { ask, claim, granted, LEASE_MS, settle } from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
 
 const url = process.env['ONCEONLY_TEST_REDIS_URL']
@@ -12,23 +14,17 @@ const HISTORIES = 4
 const CALL = { timeoutMs: 60_000 }
 const GRACE_MS = 5_000
 
-/** Where a record must stand in each index, by which score. */
-function placesOf(record: LedgerRecord | null): (number | null)[] {
-  if (record === null) return [null, null, null, null]
-  // What the sweep has emptied already waits for its end only.
-  const settled = record.state === 'succeeded' || record.state === 'failed_terminal'
-  const replayable = settled && record.outcome.data !== null
-  const goneAt = 'goneAt' in record ? record.goneAt : null
-  return [
-    record.fence,
-    record.state === 'in_progress' ? record.leaseUntil : null,
-    record.state === 'unknown' ? record.fence : null,
-    replayable ? record.expiresAt : goneAt,
-  ]
-}
+/** Fences of one bucket differ by this. */
+const FENCE_STEP = 16
 
-/** A place in the index of ends holds the ids of all that end at the same time, one after the other. */
-const idsIn = (place: string): string[] => place.match(/.{32}/g) ?? []
+/** A place of an index holds the ids that were granted together, one after the other; their fences follow on its score. */
+function placesOf(scored: readonly string[]): { readonly id: string; readonly fence: number }[] {
+  return scored.flatMap((ids, at) => {
+    if (at % 2 === 1) return []
+    const each = ids.match(/.{32}/g) ?? []
+    return each.map((id, n) => ({ id, fence: Number(scored[at + 1]) + n * FENCE_STEP }))
+  })
+}
 
 describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => {
   let client: Redis
@@ -40,13 +36,23 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
 
   const newPrefix = () => `equivalence:${process.pid}:${++prefixes}`
 
-  async function indexed(prefix: string, id: string, end: number | null): Promise<(number | null)[]> {
-    const tag = `{${prefix}:0}`
-    const scores = ['fences', 'open', 'unknowns'].map((index) => client.zscore(`${tag}:${index}`, id))
-    const places = (await Promise.all(scores)).map((score) => (score === null ? null : Number(score)))
-    // Ends are shared, and those of an earlier life stay until the sweep comes by.
-    const sharing = end === null ? [] : await client.zrangebyscore(`${tag}:ends`, end, end)
-    return [...places, sharing.some((ids) => idsIn(ids).includes(id)) ? end : null]
+  const fencesOf = async (prefix: string) =>
+    placesOf(await client.zrangebyscore(`{${prefix}:0}:fences`, '-inf', '+inf', 'WITHSCORES'))
+  const scoreOf = async (prefix: string, index: string, id: string) => {
+    const score = await client.zscore(`{${prefix}:0}:${index}`, id)
+    return score === null ? null : Number(score)
+  }
+
+  async function checkIndexes(store: Store, prefix: string, id: string, record: LedgerRecord | null): Promise<void> {
+    const standing = (await fencesOf(prefix)).filter((place) => place.id === id && place.fence === record?.fence)
+    assert.equal(standing.length, record === null ? 0 : 1, 'one place by its fence')
+    const unknown = record?.state === 'unknown' ? record.fence : null
+    assert.equal(await scoreOf(prefix, 'unknowns', id), unknown, 'the unknowns')
+    await store.queries.lapsed(0, 1, CALL)
+    if (record?.state !== 'in_progress') return
+    // A renewed lease stays where it was until that time, and moves then.
+    const lookAt = await scoreOf(prefix, 'open', id)
+    assert.ok(lookAt !== null && lookAt <= record.leaseUntil, 'its lease is looked at in time')
   }
 
   /** After every step, what is stored is what was answered, and every index leads to it. */
@@ -56,8 +62,7 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
       const applied = await claims.apply(request, call)
       const { records } = await claims.read([request.id], CALL)
       assert.deepEqual(records[0], applied.record, `after ${request.kind}`)
-      const places = placesOf(applied.record)
-      assert.deepEqual(await indexed(prefix, request.id, places[3] ?? null), places, 'the indexes')
+      await checkIndexes(store, prefix, request.id, applied.record)
       return applied
     }
     return { ...store, claims: { ...claims, apply } }
@@ -75,28 +80,79 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
     }
   })
 
-  test('sweep an end that several records share, but none of them that has a new life', async () => {
+  /** Records that were claimed at once, so that some of them share a place of the index. */
+  async function crowd(t: TestContext, keys: readonly string[]) {
     const prefix = newPrefix()
     const store = redisStore(client, { prefix, buckets: 1, testClock: true })
     const once = createLedger({ store, background: false })
-    const pay = once.operation({ name: 'pay', effect: 'repeatable', retainMs: 60_000 })
-    const run = (key: string, value: number) => pay.run({ tenant: 'acme', caller: 'ann', key }, null, () => value)
-    const sizes = () => Promise.all(['fences', 'ends'].map((index) => client.zcard(`{${prefix}:0}:${index}`)))
-    try {
-      await Promise.all(['a', 'b', 'c'].map((key) => run(key, 1)))
-      assert.deepEqual(await sizes(), [3, 1], 'three records, and one place for their end')
-      await store.clock.advance(60_000, CALL)
-      assert.equal(await run('b', 2), 2)
-      assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, looked: 3, removed: 2 })
-      assert.deepEqual(await sizes(), [1, 1])
-      assert.equal(await run('b', 3), 2, 'the new life is whole')
-      await store.clock.advance(60_000, CALL)
-      assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, looked: 1, removed: 1 })
-      assert.deepEqual(await sizes(), [0, 0])
-    } finally {
+    t.after(async () => {
       await once.stop()
       await store.stop()
+    })
+    const pay = once.operation({ name: 'pay', effect: 'repeatable', retainMs: 60_000 })
+    const run = (key: string, value: number) => pay.run({ tenant: 'acme', caller: 'ann', key }, null, () => value)
+    await Promise.all(keys.map((key) => run(key, 1)))
+    const sizes = async () => [(await fencesOf(prefix)).length, await client.zcard(`{${prefix}:0}:fences`)] as const
+    const [ids, places] = await sizes()
+    assert.equal(ids, keys.length)
+    assert.ok(places < ids, 'some share a place')
+    return { store, run, sizes }
+  }
+
+  const NINE = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
+
+  test('sweep a place that several records share, but none of them that has a new life', async (t) => {
+    const { store, run, sizes } = await crowd(t, NINE)
+    await store.clock.advance(60_000, CALL)
+    assert.equal(await run('h', 2), 2)
+    assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, looked: 9, removed: 8 })
+    assert.deepEqual(await sizes(), [1, 1])
+    assert.equal(await run('h', 3), 2, 'the new life is whole')
+    await store.clock.advance(60_000, CALL)
+    assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, looked: 1, removed: 1 })
+    assert.deepEqual(await sizes(), [0, 0])
+  })
+
+  test('sweep and list a place in steps that are smaller than it', async (t) => {
+    const { store, run, sizes } = await crowd(t, NINE)
+    const keys: string[] = []
+    for (let cursor: string | null = null, page = 0; page === 0 || cursor !== null; page++) {
+      const listed: Page<RecordView> = await store.queries.list({}, { limit: 2, cursor }, CALL)
+      keys.push(...listed.rows.map(({ record }) => record.identity.key))
+      cursor = listed.cursor
     }
+    assert.deepEqual(keys.toSorted(), NINE, 'each once')
+    await store.clock.advance(60_000, CALL)
+    assert.equal(await run('h', 2), 2)
+    let removed = 0
+    for (let cursor: string | null = null, step = 0; step === 0 || cursor !== null; step++) {
+      const swept = await store.upkeep.sweep(cursor, 2, CALL)
+      assert.ok(swept.looked <= 2, 'a step keeps its limit')
+      removed += swept.removed
+      cursor = swept.cursor
+    }
+    assert.equal(removed, 8)
+    assert.deepEqual(await sizes(), [1, 1], 'places without a record are gone')
+    await assert.rejects(store.upkeep.sweep('not ours', 1, CALL), (error) => isOnceError(error, 'bad_option'))
+  })
+
+  test('find lapsed leases behind many, not before the end of a renewed one, and forget what was settled', async (t) => {
+    const store = redisStore(client, { prefix: newPrefix(), buckets: 1, testClock: true })
+    t.after(() => store.stop())
+    const lapsed = async () => (await store.queries.lapsed(0, 5_000, CALL)).rows.map(({ id }) => id)
+    const claimed = await Promise.all(Array.from({ length: 1_100 }, (_, n) => granted(store, claim(`k${n}`))))
+    const [settled, renewed, ...rest] = claimed
+    assert.ok(settled !== undefined && renewed !== undefined)
+    assert.deepEqual(await lapsed(), [])
+    await ask(store, settle(settled))
+    await store.clock.advance(LEASE_MS - 1_000, CALL)
+    const { id, claimId, fence } = renewed
+    await ask(store, { kind: 'renew', id, claimId, fence, leaseMs: LEASE_MS })
+    await store.clock.advance(GRACE_MS + 1_000, CALL)
+    const found = await lapsed()
+    assert.deepEqual(found.toSorted(), rest.map((grant) => grant.id).toSorted())
+    await store.clock.advance(LEASE_MS, CALL)
+    assert.equal((await lapsed()).length, rest.length + 1)
   })
 
   test('wake waiting callers, whichever way a record is changed; a lease lapses after its grace', async () => {

@@ -42,7 +42,7 @@ export function watchStatements(): void {
   } as typeof run
   const { call } = Redis.prototype
   Redis.prototype.call = function (this: Redis, ...words: Parameters<typeof call>) {
-    pass(scripts[String(words[1])])
+    pass(scripts[String([words[1]].flat()[0])])
     return Reflect.apply(call, this, words)
   } as typeof call
 }
