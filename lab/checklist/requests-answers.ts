@@ -71,8 +71,8 @@ export const answersToRequests: readonly Row[] = [
       {
         without: 'a duplicate waits for the response',
         file: 'src/ledger/lead.ts',
-        find: 'const change = waitMs > 0 ? await',
-        replace: 'const change = false ? await',
+        find: 'if (!lead.request.wait) return',
+        replace: 'if (lead.waited === false) return',
         noticed: [
           { file: replay, name: 'the policies while a duplicate runs: conflict at once, wait and then conflict' },
         ],
@@ -80,8 +80,8 @@ export const answersToRequests: readonly Row[] = [
       {
         without: 'a wait has an end',
         file: 'src/ledger/lead.ts',
-        find: 'const deadline = runtime.monotonicMs() + waitMs\n',
-        replace: 'const deadline = runtime.monotonicMs() + waitMs + 3_600_000\n',
+        find: 'deadline: sentAt + waitMs,',
+        replace: 'deadline: sentAt + waitMs + 3_600_000,',
         noticed: [
           { file: replay, name: 'the policies while a duplicate runs: conflict at once, wait and then conflict' },
         ],

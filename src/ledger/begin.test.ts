@@ -48,10 +48,12 @@ for (const effect of ['external', 'transaction'] as const) {
 }
 
 test('a caller that leaves before the grant begins nothing, and its twin runs its own effect', async (context) => {
-  const once = ledgerOn(context, memoryStore())
+  const store = memoryStore()
+  const apply: typeof store.claims.apply = async (request, call) => store.claims.apply(request, call)
+  const once = ledgerOn(context, { ...store, claims: { ...store.claims, apply } })
   const pay = once.operation({ name: 'pay', effect: 'external' })
   const caller = new AbortController()
-  const first = pay.begin(who, 1, { signal: caller.signal })
+  const first = Promise.resolve(pay.begin(who, 1, { signal: caller.signal }))
   const twin = pay.run(who, 1, () => 'of the twin')
   caller.abort(new Error('hung up'))
   await assert.rejects(first, /hung up/)
@@ -80,9 +82,12 @@ test('a handed-over effect whose transaction was rolled back is not run again, a
   const begun = await place.begin(who, 1)
   assert.ok(begun.kind === 'granted')
   begun.context.tx.set('row', 1)
-  await assert.rejects(begun.settle({ value: 1 }), (error) => {
-    return isOnceError(error, 'store_unavailable') && error.applied === 'no'
-  })
+  await assert.rejects(
+    async () => begun.settle({ value: 1 }),
+    (error) => {
+      return isOnceError(error, 'store_unavailable') && error.applied === 'no'
+    },
+  )
   const value = await place.run(who, 1, ({ tx }) => tx.get('row') ?? 'nothing')
   assert.equal(value, 'nothing')
 })
@@ -115,6 +120,6 @@ test('operations inside a handed-over effect join its transaction', async (conte
   assert.ok(begun.kind === 'granted')
   await begun.inside(() => inner.run(who, 1, ({ tx }) => tx.set('row', 1)))
   const error = new Error('broken')
-  await assert.rejects(begun.settle({ thrown: error }), error)
+  await assert.rejects(async () => begun.settle({ thrown: error }), error)
   assert.equal(await once.get({ ...who, operation: 'inner' }), null)
 })

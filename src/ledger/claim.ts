@@ -110,7 +110,7 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
     async settle(word: SettleWord, { insist = false }: HowToWrite = {}) {
       const { to, pointer } = settlementOf(context, op, held, word)
       const decision = insist
-        ? await context.settler.settle(grant, to, pointer, held.letGo)
+        ? await context.settler.settle(held, to, pointer)
         : await context.settler.write(grant, to, pointer)
       if (!insist) held.letGo()
       if (decision?.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)

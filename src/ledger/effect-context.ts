@@ -43,7 +43,7 @@ export interface TransactionContext<Tx> extends EffectContext {
 export interface Ground {
   readonly grant: Grant
   /** What the attempt has noted about itself so far. */
-  noted?: Note
+  noted?: Note | undefined
   signal(): AbortSignal
   /** Throws when the lease is over by the holder's own clock. */
   check(): void

@@ -1,7 +1,8 @@
+import type { Awaitable } from '../runtime/runtime.ts'
 import type { Around, Context } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
-import type { Grant, Settlement } from './core/request.ts'
+import type { Grant, HolderDecision, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
 import { isVerdict, provesNotDone, readable, released } from './core/verdict.ts'
 import type { Declared } from './declared.ts'
@@ -11,7 +12,7 @@ import type { Flight, Landing } from './flight.ts'
 import type { Ended, Granted, SettleWord } from './granted.ts'
 import { createPendingEffect } from './granted.ts'
 import type { HeldLease } from './lease.ts'
-import type { Packed } from './outcome.ts'
+import type { Packed, Result } from './outcome.ts'
 import { checkPointer, packFailure, packFinal, packValue } from './outcome.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
@@ -26,7 +27,7 @@ export function grantLease(
   flight: Flight,
   grant: Grant,
   sentAt: number,
-): Granted<EffectContext> | Promise<Landing> {
+): Awaitable<Granted<EffectContext> | Landing> {
   // 1. The lease is kept alive while the effect runs.
   const lease = context.heart.hold(op, grant, sentAt, () => context.flights.leave(flight))
   const given = createEffectContext(lease, (pointer) => attach(context, lease, pointer))
@@ -37,29 +38,68 @@ export function grantLease(
     given.note({ calls: 0 })
     return settleLease(context, op, lease, given, { kind: 'not_done', error: over, retryAfterMs: 0 })
   }
-  // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
-  const { around } = context
-  let span: Span | null = null
-  let settled: Promise<Execution<unknown>> | null = null
-  const settle = (ended: Ended) => (settled ??= settleOnce(span === null ? ended : span.close(ended)))
-  // 4. The outcome.
-  async function settleOnce(ended: Ended | Promise<Ended>): Promise<Execution<unknown>> {
-    const how = ended instanceof Promise ? await ended : ended
-    const word: Word =
-      'value' in how ? { kind: 'succeeded', value: how.value, pointer: null } : wordOf(op, readable(how.thrown))
-    const landing = await settleLease(context, op, lease, given, word)
-    context.flights.land(flight, landing)
-    return present(context, op, flight.command, landing, true)
+  return new GrantedLease(context, op, flight, lease, given)
+}
+
+class GrantedLease implements Granted<EffectContext> {
+  readonly kind = 'granted'
+  readonly context: EffectContext
+  readonly #ledger: Context
+  readonly #op: Declared
+  readonly #flight: Flight
+  readonly #lease: HeldLease
+  #span: Span | null = null
+  #settled: Awaitable<Execution<unknown>> | null = null
+
+  constructor(ledger: Context, op: Declared, flight: Flight, lease: HeldLease, context: EffectContext) {
+    this.context = context
+    this.#ledger = ledger
+    this.#op = op
+    this.#flight = flight
+    this.#lease = lease
   }
-  return {
-    kind: 'granted',
-    context: given,
-    start: () => startLease(context, op, lease),
-    command: grant,
-    // Not at the grant: a reserved claim waits for its turn, and that is no part of its effect.
-    inside: around === null ? atOnce : (work) => (span ??= openSpan(around, grant)).inside(work),
-    settle,
-    abandon: async (reason) => void (await settle({ thrown: released(reason) })),
+
+  get command(): Grant {
+    return this.#lease.grant
+  }
+
+  start(): Promise<void> {
+    return startLease(this.#ledger, this.#op, this.#lease)
+  }
+
+  /**
+   * 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then. Its span begins
+   * here, and not at the grant: a reserved claim waits for its turn, and that is no part of its effect.
+   */
+  inside<T>(work: () => T): T {
+    const { around } = this.#ledger
+    if (around === null) return work()
+    this.#span ??= openSpan(around, this.#lease.grant)
+    return this.#span.inside(work)
+  }
+
+  settle(ended: Ended): Awaitable<Execution<unknown>> {
+    this.#settled ??= this.#span === null ? this.#write(ended) : this.#span.close(ended).then((how) => this.#write(how))
+    return this.#settled
+  }
+
+  async abandon(reason: unknown): Promise<void> {
+    await this.settle({ thrown: released(reason) })
+  }
+
+  /** 4. The outcome. */
+  #write(how: Ended): Awaitable<Execution<unknown>> {
+    const word: Word =
+      'value' in how
+        ? { kind: 'succeeded', value: how.value, encoded: how.encoded, pointer: null }
+        : wordOf(this.#op, readable(how.thrown))
+    const landing = settleLease(this.#ledger, this.#op, this.#lease, this.context, word)
+    return landing instanceof Promise ? landing.then((given) => this.#land(given)) : this.#land(landing)
+  }
+
+  #land(landing: Landing): Awaitable<Execution<unknown>> {
+    this.#ledger.flights.land(this.#flight, landing)
+    return present(this.#ledger, this.#op, this.#flight.command, landing, true)
   }
 }
 
@@ -72,8 +112,6 @@ export async function startLease({ requests }: Context, { leaseMs }: Declared, l
   // The answer may have come too late: another holder may have the lease already, and nothing must begin.
   lease.check()
 }
-
-const atOnce = <T>(work: () => T): T => work()
 
 interface Span {
   inside<T>(work: () => T): T
@@ -96,7 +134,7 @@ function openSpan(around: Around, grant: Grant): Span {
 function ignore(): void {}
 
 type Word =
-  | SettleWord
+  | (SettleWord & { readonly encoded?: string | undefined })
   /** With what its retries are answered. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly answer: unknown }
   | { readonly kind: 'released'; readonly error: unknown }
@@ -113,27 +151,40 @@ function wordOf(op: Declared, thrown: unknown): Word {
 }
 
 /** Records how the effect ended. A failure to record never looks like a failed effect. */
-async function settleLease(
+function settleLease(
   context: Context,
   op: Declared,
   lease: HeldLease,
   given: EffectContext,
   word: Word,
-): Promise<Landing> {
-  const { grant } = lease
+): Awaitable<Landing> {
   if (word.kind === 'released') return giveBack(context, lease, word.error)
   const { to, pointer } = settlementOf(context, op, lease, word)
-  const decision = await context.settler.settle(grant, to, pointer, lease.letGo)
+  const decision = context.settler.settle(lease, to, pointer)
+  const written = { to, pointer: pointer ?? given.pointer }
+  return decision instanceof Promise
+    ? decision.then((known) => landingOf(op, lease, word, written, known))
+    : landingOf(op, lease, word, written, decision)
+}
+
+function landingOf(
+  op: Declared,
+  { grant }: HeldLease,
+  word: Exclude<Word, { kind: 'released' }>,
+  { to, pointer }: { readonly to: Settlement; readonly pointer: Pointer | null },
+  decision: HolderDecision | null,
+): Landing {
+  if (to.state === 'succeeded' && decision?.kind !== 'lease_lost') {
+    const value = word.kind === 'succeeded' ? word.value : undefined
+    return { kind: 'executed', value, packed: { outcome: to.outcome, pointer } }
+  }
   const cause = word.kind === 'succeeded' ? {} : { cause: word.error }
   if (decision?.kind === 'lease_lost') {
     const { message, details } = leaseLost(grant.identity.operation, decision.state)
     return { kind: 'refused', error: new OnceError('lease_lost', message, { ...cause, details }) }
   }
   switch (to.state) {
-    case 'succeeded': {
-      const packed = { outcome: to.outcome, pointer: pointer ?? given.pointer }
-      return { kind: 'executed', value: word.kind === 'succeeded' ? word.value : undefined, packed }
-    }
+    case 'succeeded':
     case 'failed_terminal':
       return { kind: 'failed', data: to.outcome.data, ...cause }
     case 'failed_retryable': {
@@ -166,7 +217,7 @@ export function settlementOf(
   const note = noteOf(lease)
   switch (word.kind) {
     case 'succeeded': {
-      const { outcome, pointer } = packReported(context, op, lease.grant, word.value)
+      const { outcome, pointer } = packReported(context, op, lease.grant, word)
       const named = word.pointer === null ? pointer : checkPointer(word.pointer)
       return { to: { state: 'succeeded', outcome, ...note }, pointer: named }
     }
@@ -183,8 +234,8 @@ export function settlementOf(
 }
 
 /** A result that cannot be kept is reported; its record says all the same that the effect happened. */
-export function packReported({ events }: Context, op: Declared, { identity }: Grant, value: unknown): Packed {
-  const packed = packValue(op, value)
+export function packReported({ events }: Context, op: Declared, { identity }: Grant, ended: Result): Packed {
+  const packed = packValue(op, ended)
   if (packed.problem !== null) events.emit({ kind: 'outcome_not_stored', identity, why: packed.problem })
   return packed
 }

@@ -17,7 +17,7 @@ test('a flight that was left is not joined, takes nothing from its successor, an
   const flights = createFlights()
   const left = flights.start(command, false)
   flights.leave(left)
-  assert.equal(flights.get(command.id), undefined)
+  assert.equal(flights.get(command.id), null)
   const successor = flights.start(command, false)
   let drained = false
   const draining = flights.drain().then(() => void (drained = true))

@@ -28,7 +28,7 @@ export interface Flight {
 }
 
 export interface Flights {
-  get(id: RecordId): Flight | undefined
+  get(id: RecordId): Flight | null
   /** Identical commands join it; `apart`, it flies beside the one that they join. */
   start(command: Command, apart: boolean): Flight
   land(flight: Flight, landing: Landing): void
@@ -85,7 +85,7 @@ export function createFlights(): Flights {
 
   return {
     isJoined,
-    get: (id) => flights.get(id),
+    get: (id) => flights.get(id) ?? null,
     start(command, isApart) {
       const flight = newFlight(command)
       if (isApart) apart.add(flight)

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Awaitable } from '../runtime/runtime.ts'
 import type { CommandName } from './context.ts'
 import type { Pointer } from './core/record.ts'
+import type { Result } from './outcome.ts'
 import type { Execution } from './present.ts'
 
 /** Phase one of a command: either its effect may begin, or there is an answer without it. */
@@ -12,7 +14,7 @@ export interface Answered {
 }
 
 /** How an effect ended: with a value, or with what it threw. */
-export type Ended = { readonly value: unknown } | { readonly thrown: unknown }
+export type Ended = Result | { readonly thrown: unknown }
 
 /** Phase two: the caller runs the effect, and settles. The lease is renewed, or the transaction held, until then. */
 export interface Granted<C> {
@@ -25,9 +27,10 @@ export interface Granted<C> {
   inside<T>(work: () => T): T
   /**
    * Records how the effect ended, once; what is said later changes nothing. What was thrown means what it means for `run`.
-   * Rejects where a transaction did not commit: a handed-over effect is never run again.
+   * Rejects where a transaction did not commit: a handed-over effect is never run again. A promise only where the store
+   * has to be waited for.
    */
-  settle(ended: Ended): Promise<Execution<unknown>>
+  settle(ended: Ended): Awaitable<Execution<unknown>>
   /** Gives the claim back, because the effect never began. */
   abandon(reason: unknown): Promise<void>
 }

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../runtime/runtime.ts'
 import type { Context } from './context.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
@@ -13,70 +14,90 @@ import type { Change } from './join.ts'
 import { refusal } from './refusal.ts'
 import type { AppliedDecision } from './store/port.ts'
 
+type Led = Granted<EffectContext> | Landing
+
+/** One claim under a lease, until it is granted or answered. It may have to be sent several times. */
+interface Lead {
+  readonly context: Context
+  readonly op: Declared
+  readonly flight: Flight
+  readonly request: ClaimRequest
+  readonly deadline: number
+  /** When the claim was sent, by the monotonic clock and by the clock of leases. */
+  sentAt: number
+  heldFrom: number
+  waited: boolean
+  probed: boolean
+}
+
 /** Claims under a lease, and waits for a running twin as the operation's policy says. */
-export async function leadLeased(
-  context: Context,
-  op: Declared,
-  command: Command,
-  flight: Flight,
-  reserve: boolean,
-): Promise<Granted<EffectContext> | Landing> {
-  const { runtime } = context
-  const hot = context.cache.get(command.id) === null ? null : await readAgain(context, op, command)
-  if (hot !== null) return hot
+export function leadLeased(context: Context, op: Declared, flight: Flight, reserve: boolean): Awaitable<Led> {
+  const { command } = flight
   const waitMs = typeof op.whileRunning === 'string' ? 0 : op.whileRunning.waitMs
-  const deadline = runtime.monotonicMs() + waitMs
-  const claimId = runtime.newId()
-  let waited = false
-  let asked = false
-  for (;;) {
-    const sentAt = runtime.monotonicMs()
-    const heldFrom = context.heart.now()
-    const request = claimRequest(op, command, claimId, { start: !reserve, wait: waitMs > 0 })
-    const { decision, record, now } = await sendClaim(context, request)
-    noteClaim(context, command, decision)
-    switch (decision.kind) {
-      case 'first_attempt':
-      case 'reclaimed':
-        if (flight.abandoned) return givenBack(context, decision.lease)
-        decideRuns(flight, true)
-        return grantLease(context, op, flight, decision.lease, heldFrom)
-      case 'in_progress': {
-        decideRuns(flight, false)
-        const change = waitMs > 0 ? await context.joiners.settled(command.id, deadline) : null
+  const sentAt = context.runtime.monotonicMs()
+  const lead: Lead = {
+    context,
+    op,
+    flight,
+    request: claimRequest(op, command, context.runtime.newId(), { start: !reserve, wait: waitMs > 0 }),
+    deadline: sentAt + waitMs,
+    sentAt,
+    heldFrom: 0,
+    waited: false,
+    probed: false,
+  }
+  if (context.cache.get(command.id) === null) return claimUnder(lead)
+  return readAgain(context, op, command).then((hot) => hot ?? claimUnder(lead))
+}
+
+function claimUnder(lead: Lead): Awaitable<Led> {
+  lead.sentAt = lead.context.runtime.monotonicMs()
+  lead.heldFrom = lead.context.heart.now()
+  const applied = sendClaim(lead.context, lead.request)
+  return applied instanceof Promise ? applied.then((given) => judged(lead, given)) : judged(lead, applied)
+}
+
+/** What the store decided: a grant, an answer, or something to wait for before the claim is sent again. */
+function judged(lead: Lead, { decision, record, now }: AppliedDecision<ClaimDecision>): Awaitable<Led> {
+  const { context, op, flight } = lead
+  const { command } = flight
+  noteClaim(context, command, decision)
+  switch (decision.kind) {
+    case 'first_attempt':
+    case 'reclaimed':
+      if (flight.abandoned) return givenBack(context, decision.lease)
+      decideRuns(flight, true)
+      return grantLease(context, op, flight, decision.lease, lead.heldFrom)
+    case 'replay_success':
+    case 'replay_failure':
+      return decidedBy(context, op, command, { record, now, askedAt: lead.sentAt }, lead.waited) ?? claimUnder(lead)
+    case 'in_progress':
+      decideRuns(flight, false)
+      if (!lead.request.wait) return refusal(context, command, decision, record)
+      return context.joiners.settled(command.id, lead.deadline).then((change) => {
         if (change === null) return refusal(context, command, decision, record)
-        waited = true
-        const landing = decidedBy(context, op, command, change, true)
-        if (landing !== null) return landing
-        break
-      }
-      case 'replay_success':
-      case 'replay_failure': {
-        const landing = decidedBy(context, op, command, { record, now, askedAt: sentAt }, waited)
-        if (landing !== null) return landing
-        break
-      }
-      case 'outcome_unknown':
-        decideRuns(flight, false)
-        // The probe is asked before an operator is, as long as the caller is ready to wait.
-        if (asked || !(await askInTime(context, op, command, deadline)))
-          return refusal(context, command, decision, record)
-        asked = true
-        break
-      default:
-        return refusal(context, command, decision, record)
-    }
+        lead.waited = true
+        return decidedBy(context, op, command, change, true) ?? claimUnder(lead)
+      })
+    case 'outcome_unknown':
+      decideRuns(flight, false)
+      // The probe is asked before an operator is, as long as the caller is ready to wait.
+      if (lead.probed) return refusal(context, command, decision, record)
+      lead.probed = true
+      return askInTime(lead).then((known) => (known ? claimUnder(lead) : refusal(context, command, decision, record)))
+    default:
+      return refusal(context, command, decision, record)
   }
 }
 
 /** The probe continues when the caller's time is up: its answer serves the next caller. */
-async function askInTime(context: Context, op: Declared, { id }: Command, deadline: number): Promise<boolean> {
+async function askInTime({ context, op, flight, deadline }: Lead): Promise<boolean> {
   const { runtime, prober } = context
   const leftMs = deadline - runtime.monotonicMs()
   if (leftMs <= 0 || op.probe === undefined) return false
   const late = Promise.withResolvers<false>()
   const timer = runtime.setTimer(leftMs, () => late.resolve(false), false)
-  const answer = prober.ask(id, op)
+  const answer = prober.ask(flight.command.id, op)
   answer.catch(() => {})
   try {
     return await Promise.race([answer, late.promise])
@@ -109,17 +130,18 @@ export function claimRequest(
 }
 
 /** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */
-export async function sendClaim(
+export function sendClaim(
   { requests, around, settler }: Context,
   request: ClaimRequest,
-): Promise<AppliedDecision<ClaimDecision>> {
-  try {
-    return await (around === null ? requests.apply(request) : around('claim', request, () => requests.apply(request)))
-  } catch (error) {
+): Awaitable<AppliedDecision<ClaimDecision>> {
+  const applied =
+    around === null ? requests.apply(request) : around('claim', request, async () => requests.apply(request))
+  if (!(applied instanceof Promise)) return applied
+  return applied.catch((error: unknown) => {
     const [fingerprint] = request.fingerprints
     if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })
     throw error
-  }
+  })
 }
 
 /** Counts what was granted. Everything else is counted when its caller is answered: it may claim more than once. */

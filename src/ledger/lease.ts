@@ -1,11 +1,13 @@
 import type { Runtime } from '../runtime/runtime.ts'
 import type { OnceError } from './core/errors.ts'
+import type { Note } from './core/record.ts'
 import type { Grant, HolderDecision } from './core/request.ts'
 import type { Declared } from './declared.ts'
 import type { Ground } from './effect-context.ts'
 import { leaseLost, leaseOver } from './effect-context.ts'
 import type { Events } from './events.ts'
 import type { Requests } from './requests.ts'
+import type { HeldLease as Lease } from './store/held-leases.ts'
 import { createHeldLeases } from './store/held-leases.ts'
 
 /** The lease of a record as its holder sees it. */
@@ -25,12 +27,6 @@ export interface Heart {
   stop(): void
 }
 
-interface Held {
-  readonly op: Declared
-  readonly grant: Grant
-  readonly over: (() => void) | null
-}
-
 type Lost = Extract<HolderDecision, { readonly kind: 'lease_lost' }>
 
 /** The signal of an effect fires within this time after its lease is over. */
@@ -38,7 +34,7 @@ const TICK_MOST_MS = 250
 
 /** The leases of a ledger's attempts: renewed through the store, reported as events. */
 export function createHeart(requests: Requests, runtime: Runtime, events: Events): Heart {
-  const leases = createHeldLeases<Held, Lost, OnceError>({
+  const leases = createHeldLeases<Attempt, Lost, OnceError>({
     runtime,
     tickMostMs: TICK_MOST_MS,
     async renew({ op: { leaseMs }, grant: { id, claimId, fence } }, withinMs) {
@@ -56,22 +52,40 @@ export function createHeart(requests: Requests, runtime: Runtime, events: Events
   return {
     now: leases.nowMs,
     hold(op, grant, sentAt, over) {
-      const term = { sentAtMs: sentAt, leaseMs: op.leaseMs, mostMs: op.maxRunMs }
-      const lease = leases.hold({ op, grant, over: over ?? null }, term)
-      return {
-        grant,
-        signal() {
-          // A paused process, or machine, finds its lease over before any timer could fire.
-          lease.end()
-          return lease.signal()
-        },
-        check() {
-          const ended = lease.end()
-          if (ended !== null) throw ended
-        },
-        letGo: lease.letGo,
-      }
+      const attempt = new Attempt(op, grant, over ?? null)
+      attempt.lease = leases.hold(attempt, { sentAtMs: sentAt, leaseMs: op.leaseMs, mostMs: op.maxRunMs })
+      return attempt
     },
-    stop: leases.stop,
+    stop: () => leases.stop(),
+  }
+}
+
+/** One attempt that holds a lease. */
+class Attempt implements HeldLease {
+  readonly op: Declared
+  readonly grant: Grant
+  readonly over: (() => void) | null
+  noted: Note | undefined = undefined
+  lease!: Lease<OnceError>
+
+  constructor(op: Declared, grant: Grant, over: (() => void) | null) {
+    this.op = op
+    this.grant = grant
+    this.over = over
+  }
+
+  signal(): AbortSignal {
+    // A paused process, or machine, finds its lease over before any timer could fire.
+    this.lease.end()
+    return this.lease.signal()
+  }
+
+  check(): void {
+    const ended = this.lease.end()
+    if (ended !== null) throw ended
+  }
+
+  letGo(): void {
+    this.lease.letGo()
   }
 }

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../runtime/runtime.ts'
 import { checkBeginOptions, checkCallOptions, checkClaimOptions, checkEffect } from './arguments.ts'
 import type { BeginOptions, CallOptions } from './begin.ts'
 import { begin, execute } from './begin.ts'
@@ -29,9 +30,10 @@ export interface Operation<I, C, Parts = IdentityParts> {
   ): Promise<Execution<T>>
   /**
    * In two phases, for effects that are no function call: an answer, or a granted claim. Run the effect, then settle.
-   * The signal counts until the grant.
+   * The signal counts until the grant. Await it: it is a promise only where something has to be waited for, and what is
+   * wrong with the call is thrown at once.
    */
-  begin(parts: Parts, input: I, options?: BeginOptions): Promise<Begun<C>>
+  begin(parts: Parts, input: I, options?: BeginOptions): Awaitable<Begun<C>>
 }
 
 /** An operation whose effect commits together with its record. */
@@ -68,9 +70,9 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
     scope: (fixed) => createOperation(context, op, narrowed(scope ?? {}, fixed)) as never,
     run: async (parts, input, effect, options) => valueOf(await call('run', parts, input, effect, options)),
     execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
-    async begin(parts, input, options = NO_OPTIONS) {
+    begin(parts, input, options = NO_OPTIONS) {
       checkBeginOptions(op, options)
-      return begin(context, op, { parts: partsOf(parts), input, options }) as Promise<Begun<never>>
+      return begin(context, op, { parts: partsOf(parts), input, options }) as Awaitable<Begun<never>>
     },
   } satisfies TransactionalOperation<I, never, object>
   if (op.effect === 'transaction') return operation

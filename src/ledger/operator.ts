@@ -122,7 +122,7 @@ function rowsOf(asked: number | undefined, usual: number): number {
 
 /** An operator's tool may not know the operation's code; the plain value is kept then. */
 function packResolved(op: Declared | undefined, value: unknown): Pick<Packed, 'outcome' | 'pointer'> {
-  if (op !== undefined) return packValue(op, value)
+  if (op !== undefined) return packValue(op, { value })
   const encoded = encodeValue(value)
   if ('problem' in encoded) throw new OnceError('bad_input', `The value cannot be stored: ${encoded.problem}.`)
   if (encoded.text.length > defaults.outcomeBytes) throw new OnceError('bad_input', 'The value is too large.')

@@ -8,6 +8,13 @@ import type { Failure, Verdict } from './core/verdict.ts'
 import { failureOf } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 
+/** What an effect returned. */
+export interface Result {
+  readonly value: unknown
+  /** The value as the text of an outcome, where its maker has written it already. @default made of the value */
+  readonly encoded?: string | undefined
+}
+
 /** What a settle writes for a result, and what went wrong when the result could not be kept. */
 export interface Packed {
   readonly outcome: Outcome
@@ -16,11 +23,11 @@ export interface Packed {
 }
 
 /** A result that cannot be stored still settles the record: the effect happened, and must never run again. */
-export function packValue(op: Declared, value: unknown): Packed {
+export function packValue(op: Declared, { value, encoded: text }: Result): Packed {
   const { definition } = op
   if (definition.keep === 'outcome') return { outcome: { kept: 'outcome', data: null }, pointer: null, problem: null }
   if (definition.keep === 'pointer') return packPointer(definition.pointer, value)
-  const encoded = encodeValue(value)
+  const encoded = text === undefined ? encodeValue(value) : { text }
   if ('problem' in encoded) return notStored(`the result cannot be serialised: ${encoded.problem}`)
   if (exceedsBytes(encoded.text, op.maxOutcomeBytes))
     return notStored(`the result is larger than ${op.maxOutcomeBytes} bytes`)

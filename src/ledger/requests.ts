@@ -1,4 +1,4 @@
-import type { Runtime } from '../runtime/runtime.ts'
+import type { Awaitable, Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/runtime.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
@@ -9,7 +9,8 @@ import type { AppliedDecision, Claims } from './store/port.ts'
 
 /** Sends requests to the store, and repeats those that are safe to repeat until their deadline. */
 export interface Requests {
-  apply<R extends Request>(request: R, timeoutMs?: number): Promise<AppliedDecision<DecisionOf<R>>>
+  /** A promise only where the store has to be waited for. Never throws: what fails at once is repeated, too. */
+  apply<R extends Request>(request: R, timeoutMs?: number): Awaitable<AppliedDecision<DecisionOf<R>>>
   /** Resolves when nothing is under way. */
   drain(): Promise<void>
 }
@@ -72,12 +73,19 @@ export function createRequests(claims: Claims, runtime: Runtime): Requests {
 
   return {
     apply: <R extends Request>(request: R, timeoutMs: number = limits.storeCallMs) => {
-      underWay++
       const deadline = runtime.monotonicMs() + timeoutMs
       const call = timeoutMs === limits.storeCallMs ? CALL : { timeoutMs }
-      return claims
-        .apply(request, call)
-        .then(answered<AppliedDecision<DecisionOf<R>>>, (error: unknown) => repeat(request, deadline, error))
+      try {
+        const applied = claims.apply(request, call)
+        if (!(applied instanceof Promise)) return applied
+        underWay++
+        return applied.then(answered<AppliedDecision<DecisionOf<R>>>, (error: unknown) =>
+          repeat(request, deadline, error),
+        )
+      } catch (error) {
+        underWay++
+        return repeat(request, deadline, error)
+      }
     },
     drain: () => (underWay === 0 ? Promise.resolve() : new Promise((resolve) => void idle.push(resolve))),
   }

@@ -1,4 +1,4 @@
-import type { Runtime } from '../runtime/runtime.ts'
+import type { Awaitable, Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/runtime.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
@@ -6,15 +6,16 @@ import type { Pointer } from './core/record.ts'
 import type { Grant, HolderDecision, Settlement } from './core/request.ts'
 import { backoffMs } from './core/retry.ts'
 import type { Events } from './events.ts'
+import type { HeldLease } from './lease.ts'
 import type { Requests } from './requests.ts'
 
 /** Writes outcomes. Recording is never mixed up with the effect: a failure to record is not a failed effect. */
 export interface Settler {
   /**
    * Settles once. When the store does not answer, continues in the background for minutes and returns `null`: the caller gets
-   * its result all the same. `done` runs when it is over, either way.
+   * its result all the same. The lease is let go when it is over, either way. A promise only where the store is waited for.
    */
-  settle(grant: Grant, to: Settlement, pointer: Pointer | null, done: () => void): Promise<HolderDecision | null>
+  settle(lease: HeldLease, to: Settlement, pointer: Pointer | null): Awaitable<HolderDecision | null>
   /** An explicit settle by the holder: reported as any other, but the holder has to repeat a failure. */
   write(grant: Grant, to: Settlement, pointer: Pointer | null): Promise<HolderDecision>
   /**
@@ -55,22 +56,22 @@ export function createSettler(requests: Requests, runtime: Runtime, events: Even
 
   /** When the store did not answer: the bare verdict where that helps, and else in the background for minutes. */
   async function settleLater(
-    grant: Grant,
+    lease: HeldLease,
     to: Settlement,
     pointer: Pointer | null,
-    done: () => void,
     refused: unknown,
   ): Promise<HolderDecision | null> {
+    const { grant } = lease
     const { identity } = grant
     const failed = (error: OnceError, retrying: boolean) =>
       events.emit({ kind: 'settle_failed', identity, error, retrying })
     try {
       const decision = await writeBare(grant, to, pointer, refused)
-      done()
+      lease.letGo()
       return decision
     } catch (error) {
       failed(asOnceError(error), true)
-      track(insist(() => write(grant, to, pointer), failed).finally(done))
+      track(insist(() => write(grant, to, pointer), failed).finally(() => lease.letGo()))
       return null
     }
   }
@@ -108,19 +109,19 @@ export function createSettler(requests: Requests, runtime: Runtime, events: Even
 
   return {
     write,
-    async settle(grant, to, pointer, done) {
-      let decision: HolderDecision
-      try {
-        decision = (await requests.apply({ kind: 'settle', id: grant.id, grant, to, pointer })).decision
-      } catch (error) {
-        return await settleLater(grant, to, pointer, done, error)
+    settle(lease, to, pointer) {
+      const { grant } = lease
+      const applied = requests.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
+      const settled = ({ decision }: { readonly decision: HolderDecision }) => {
+        report(grant, to, decision)
+        lease.letGo()
+        return decision
       }
-      report(grant, to, decision)
-      done()
-      return decision
+      if (!(applied instanceof Promise)) return settled(applied)
+      return applied.then(settled, (error: unknown) => settleLater(lease, to, pointer, error))
     },
     release({ id, identity, claimId, fingerprint, policy }) {
-      const release = () => requests.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
+      const release = async () => requests.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
       const failed = (error: OnceError) => events.emit({ kind: 'background_failed', what: 'release', error })
       const released = release().then(
         () => undefined,

@@ -242,7 +242,7 @@ async function runInside(
         throw readable(thrown)
       }),
     )
-    const packed = packReported(context, op, grant, value)
+    const packed = packReported(context, op, grant, { value })
     // 3. The outcome, in the same transaction. 4. The store commits when we return.
     const pointer = packed.pointer ?? given.pointer
     const succeeded: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(ground) }

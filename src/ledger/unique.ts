@@ -1,4 +1,4 @@
-import type { Runtime } from '../runtime/runtime.ts'
+import type { Awaitable, Runtime } from '../runtime/runtime.ts'
 import { OnceError } from './core/errors.ts'
 import { checkIdentity, recordIdOf, UNIQUE_PREFIX } from './core/identity.ts'
 import type { UniqueDecision, UniqueRequest } from './core/request.ts'
@@ -20,7 +20,7 @@ export interface UniqueClaim {
 const EVERY_CALLER = '*'
 
 export async function claimUnique(
-  apply: (request: UniqueRequest) => Promise<{ readonly decision: UniqueDecision }>,
+  apply: (request: UniqueRequest) => Awaitable<{ readonly decision: UniqueDecision }>,
   runtime: Runtime,
   { tenant, scope, value, owner }: UniqueClaim,
 ): Promise<UniqueAnswer> {

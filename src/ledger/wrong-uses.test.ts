@@ -95,7 +95,10 @@ test('a call says what is wrong with its arguments, and claims nothing', async (
       () => pay.run(who, 1, never, asNever({ timeout: 5 })),
       '`run` has no option `timeout`. Known options: signal, as, decideMs.',
     ],
-    [() => pay.begin(who, 1, asNever({ singal: null })), '`begin` has no option `singal`. Did you mean `signal`?'],
+    [
+      async () => pay.begin(who, 1, asNever({ singal: null })),
+      '`begin` has no option `singal`. Did you mean `signal`?',
+    ],
     [() => pay.claim(who, 1, asNever({ wait: 5 })), '`claim` has no option `wait`. Did you mean `waitMs`?'],
   ]
   for (const [call, message] of mistakes) await assert.rejects(call(), { message })

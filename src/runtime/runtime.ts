@@ -19,6 +19,9 @@ export interface Runtime {
   newId(): string
 }
 
+/** A value, or a promise of it where something has to be waited for: what is at hand costs no turn of the event loop. */
+export type Awaitable<T> = T | Promise<T>
+
 export interface Timer {
   cancel(): void
 }

@@ -1,6 +1,6 @@
 import { isOnceError } from '../ledger/core/errors.ts'
-import type { Request } from '../ledger/core/request.ts'
-import type { Applied, Call, Store } from '../ledger/store/port.ts'
+import type { DecisionOf, Request } from '../ledger/core/request.ts'
+import type { Applied, AppliedDecision, Call, Store } from '../ledger/store/port.ts'
 
 /** Sends all requests at once, as many callers would. Answers in their order; what fails is answered by its error. */
 export function applyAll<R extends Request>(
@@ -18,4 +18,13 @@ export function applyAll<R extends Request>(
       }
     }),
   )
+}
+
+/** One request, always with a promise: also where the store answers or refuses at once. */
+export async function applyTo<R extends Request>(
+  { claims }: Pick<Store, 'claims'>,
+  request: R,
+  call: Call,
+): Promise<AppliedDecision<DecisionOf<R>>> {
+  return claims.apply(request, call)
 }

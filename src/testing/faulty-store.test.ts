@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { isOnceError } from '../ledger/core/errors.ts'
 import type { ClaimRequest } from '../ledger/core/request.ts'
 import { memoryStore } from '../ledger/stores/memory/index.ts'
+import { applyTo } from './apply-all.ts'
 import type { StoreFault } from './faulty-store.ts'
 import { createFaultyStore } from './faulty-store.ts'
 
@@ -26,7 +27,7 @@ for (const [fault, applied, happened] of cases) {
   test(`${fault}: reported as "${applied}", and ${happened ? 'it happened' : 'nothing happened'}`, async () => {
     const store = memoryStore()
     const faulty = createFaultyStore(store, { script: ({ index }) => (index === 0 ? fault : undefined) })
-    const error = await faulty.claims.apply(claimOf('c1'), CALL).catch((thrown: unknown) => thrown)
+    const error = await applyTo(faulty, claimOf('c1'), CALL).catch((thrown: unknown) => thrown)
     assert.ok(isOnceError(error, 'store_unavailable'))
     assert.equal(error.applied, applied)
     const { records } = await faulty.claims.read(['r'], CALL)
@@ -74,7 +75,7 @@ test('a lost COMMIT leaves the transaction done, a refused one undone', async ()
 test('one seed, one run: faults by chance can be repeated, and end when they are healed', async () => {
   const run = async (seed: number) => {
     const faulty = createFaultyStore(memoryStore(), { seed, rate: 0.5 })
-    for (let call = 0; call < 50; call++) await faulty.claims.apply(claimOf(`c${call}`), CALL).catch(() => undefined)
+    for (let call = 0; call < 50; call++) await applyTo(faulty, claimOf(`c${call}`), CALL).catch(() => undefined)
     return faulty
   }
   const logs = await Promise.all([run(1), run(1), run(2)])

@@ -1,6 +1,7 @@
 import { OnceError } from '../ledger/core/errors.ts'
 import type { Request } from '../ledger/core/request.ts'
 import type { Claims, Session, Store, Transactions } from '../ledger/store/port.ts'
+import type { Awaitable } from '../runtime/runtime.ts'
 import { createRandom } from './random.ts'
 
 /** What goes wrong with one call. */
@@ -69,7 +70,7 @@ export function createFaultyStore<S extends Store>(store: S, options: FaultyOpti
     return fault
   }
 
-  async function through<T>(step: Omit<FaultStep, 'index'>, call: () => Promise<T>): Promise<T> {
+  async function through<T>(step: Omit<FaultStep, 'index'>, call: () => Awaitable<T>): Promise<T> {
     if (crashed) return await never()
     const fault = draw({ ...step, index: steps++ })
     if (fault === 'refused') throw new OnceError('store_unavailable', 'Refused on purpose.', { applied: 'no' })
@@ -99,7 +100,7 @@ export function createFaultyStore<S extends Store>(store: S, options: FaultyOpti
     : { ...faulty, transactions: faultyTransactions(store.transactions, through) }
 }
 
-type Through = <T>(step: Omit<FaultStep, 'index'>, call: () => Promise<T>) => Promise<T>
+type Through = <T>(step: Omit<FaultStep, 'index'>, call: () => Awaitable<T>) => Promise<T>
 
 function faultyClaims(claims: Claims, through: Through): Claims {
   return {

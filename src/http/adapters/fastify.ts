@@ -30,7 +30,7 @@ import { answerEarly } from '../protocol/early-node.ts'
 import type { Answer, HeaderList } from '../protocol/exchange.ts'
 import { hasNoBody, headerOf, headersByName, noBody } from '../protocol/exchange.ts'
 import { checkHandler } from '../protocol/options.ts'
-import type { HttpOptions, Route } from '../protocol/protect.ts'
+import type { BegunRequest, HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
 import type { ProtectedRoute } from '../protocol/route.ts'
@@ -212,26 +212,40 @@ type Handler<Tx> = (
 
 /** After authentication and validation: the claim, and then the handler in the context of its transaction. */
 function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx>, hooks: Hooks) {
-  return async (request: AnyRequest, reply: AnyReply): Promise<unknown> => {
-    if (!hooks.added) throw notRegistered()
-    const incoming = incomingOf(request.raw, () => bodyOf(request))
-    const begun = await route.begin(incoming, request, hangUpSignal(reply.raw))
+  function answered(request: AnyRequest, reply: AnyReply, begun: BegunRequest<Tx>): unknown {
     switch (begun.kind) {
       case 'unprotected':
         return ended(reply, handler(request, reply, null))
       case 'answer':
-        return answer(request, reply, begun.answer)
-      case 'run': {
-        const known = begin(route, request, reply, begun)
-        try {
-          return await begun.inside(() => ended(reply, handler(request, reply, contextOf<Tx, EffectKind>(begun))))
-        } catch (error) {
-          known.thrown = error
-          // Error handlers of the application want the error itself.
-          throw isVerdict(error) ? error.error : error
-        }
-      }
+        // Nothing is returned: a reply that is returned would be waited for.
+        return void answer(request, reply, begun.answer)
+      case 'run':
+        return run(request, reply, begun)
     }
+  }
+
+  function run(request: AnyRequest, reply: AnyReply, begun: Running<Tx>): unknown {
+    const known = begin(route, request, reply, begun)
+    const failed = (error: unknown): never => {
+      known.thrown = error
+      // Error handlers of the application want the error itself.
+      throw isVerdict(error) ? error.error : error
+    }
+    try {
+      const result = begun.inside(() => ended(reply, handler(request, reply, contextOf<Tx, EffectKind>(begun))))
+      return result instanceof Promise ? result.catch(failed) : result
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  return (request: AnyRequest, reply: AnyReply): unknown => {
+    if (!hooks.added) throw notRegistered()
+    const incoming = incomingOf(request.raw, () => bodyOf(request))
+    const begun = route.begin(incoming, request, hangUpSignal(reply.raw))
+    return begun instanceof Promise
+      ? begun.then((found) => answered(request, reply, found))
+      : answered(request, reply, begun)
   }
 }
 

@@ -157,11 +157,13 @@ function leased<I, T>(operation: LeasedOperation<I>, words: Words<T>): Run<I, T>
   return async (batch, items, effect, lanes) => {
     // 1. All items are reserved together: they share the store's round trips, and a reservation has begun nothing.
     const claims = await Promise.all(
-      items.map((item) =>
-        operation
-          .begin(partsOf(batch, item), item.input, { reserve: true })
-          .catch((error: unknown) => ({ kind: 'error', error }) as const),
-      ),
+      items.map(async (item) => {
+        try {
+          return await operation.begin(partsOf(batch, item), item.input, { reserve: true })
+        } catch (error) {
+          return { kind: 'error', error } as const
+        }
+      }),
     )
     // 2. Each is started just before its effect: a crash in between leaves those that wait untouched, and free.
     return inLanes(items, lanes, async (item, at) => {

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../../runtime/runtime.ts'
 import { createPieces } from '../front/pieces.ts'
 import { webChunks } from './chunks.ts'
 import { collected } from './collector.ts'
@@ -143,7 +144,7 @@ export async function captureResponse(response: Response, capture: Capture): Pro
 async function wholeResponse(
   response: Response,
   { running, maxBytes }: Capture,
-  finish: (whole: Captured['body']) => Promise<Answer | null>,
+  finish: (whole: Captured['body']) => Awaitable<Answer | null>,
 ): Promise<Response> {
   let bytes: Uint8Array<ArrayBuffer>
   try {

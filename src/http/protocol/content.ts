@@ -2,6 +2,7 @@ import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import { fingerprintOf } from '../../ledger/core/fingerprint.ts'
 import { type ContentPart, contentKey, contentPolicy, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Execution } from '../../ledger/present.ts'
+import type { Awaitable } from '../../runtime/runtime.ts'
 import type { ContentKey } from './content-options.ts'
 import { CONTENT_WITHIN_MS } from './content-options.ts'
 import type { Incoming, IncomingBody } from './exchange.ts'
@@ -132,14 +133,18 @@ export function errorOfContent(error: OnceError): OnceError {
 /** Where a store may be slow to decide, the answer waits no longer for its record: that is written behind it. */
 export function withinTime<Tx>(running: Running<Tx>, decideMs: number | undefined): Running<Tx> {
   if (decideMs === undefined) return running
+  const { kind, context, early } = running
   return {
-    ...running,
+    kind,
+    context,
+    early,
+    inside: (work) => running.inside(work),
     finish: (captured, thrown) => atMost(running.finish(captured, thrown), decideMs, null),
     fail: (error) => atMost(running.fail(error), decideMs, undefined),
   }
 }
 
-async function atMost<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
+async function atMost<T>(work: Awaitable<T>, ms: number, otherwise: T): Promise<T> {
   const late = Promise.withResolvers<T>()
   const timer = setTimeout(late.resolve, ms, otherwise)
   try {

@@ -1,8 +1,10 @@
+import type { BeginOptions } from '../../ledger/begin.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import type { Identity, IdentityParts } from '../../ledger/core/identity.ts'
 import { checkIdentityPart } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
+import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { Begun as BegunCommand } from '../../ledger/granted.ts'
 import type { Breaker } from '../../ledger/guard/breaker.ts'
 import { createBreaker, isStoreDown } from '../../ledger/guard/breaker.ts'
@@ -10,6 +12,7 @@ import { ANY_CALLER, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
 import { createListeners } from '../../runtime/listeners.ts'
+import type { Awaitable } from '../../runtime/runtime.ts'
 import type { RegionRouter } from '../region/region.ts'
 import {
   aboutContent,
@@ -33,7 +36,7 @@ import { createProblemWriter } from './problem-writer.ts'
 import type { ReadRequest, RequestProblem } from './read.ts'
 import { createReader } from './read.ts'
 import type { StoredAnswer } from './record.ts'
-import type { Asked } from './replay.ts'
+import type { AskedAt, Told } from './replay.ts'
 import { credentialChanged, storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
 import type { AnswerBinding, RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
@@ -79,7 +82,8 @@ export interface Route<N, Tx> {
   readonly maxAnswerBytes: number
   /** A transaction's answer must not leave before its commit, so it is not streamed. */
   readonly buffered: boolean
-  begin(incoming: Incoming, request: N, signal?: AbortSignal): Promise<BegunRequest<Tx>>
+  /** A promise only where something has to be waited for: a body, the caller, a store. */
+  begin(incoming: Incoming, request: N, signal?: AbortSignal): Awaitable<BegunRequest<Tx>>
   /** For adapters without a framework that would answer for a handler that threw: reports it, and answers 500. */
   fault(error: unknown): Answer
 }
@@ -104,6 +108,22 @@ interface Call<N> {
   readonly incoming: Incoming
   readonly request: N
   readonly signal: AbortSignal | undefined
+}
+
+type Parts = IdentityParts & { readonly operation: string }
+
+type BegunOperation<Tx> = BegunCommand<EffectContext | TransactionContext<Tx>>
+
+/** One request at its claim. */
+interface Claim<N, Tx> {
+  readonly way: Way<N, Tx>
+  readonly parts: Parts
+  readonly signal: AbortSignal | undefined
+  /** How long the caller would wait for its answer; null where it has no preference. */
+  readonly waitMs: number | null
+  /** Learns whether the store decided; null where it was not asked, or need not be in time. */
+  readonly breaker: Breaker | null
+  readonly asked: AskedAt<N>
 }
 
 /**
@@ -155,34 +175,52 @@ export function createRoute<N, Tx>(
     }
   }
 
-  async function begin(given: Incoming, request: N, signal?: AbortSignal): Promise<BegunRequest<Tx>> {
-    const { region } = options
-    const incoming = region === undefined ? given : readTwice(given)
+  function begin(given: Incoming, request: N, signal?: AbortSignal): Awaitable<BegunRequest<Tx>> {
+    const incoming = options.region === undefined ? given : readTwice(given)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
-    const found = readRequest(incoming)
-    const read = found instanceof Promise ? await found : found
-    const call = { incoming, request, signal }
-    if (read.kind === 'keyless') return withoutKey(call)
-    return read.kind === 'keyed' ? under(byKey, read, call) : refused(read, incoming)
+    const read = readRequest(incoming)
+    const call: Call<N> = { incoming, request, signal }
+    return read instanceof Promise ? read.then((found) => beginRead(found, call)) : beginRead(read, call)
+  }
+
+  function beginRead(read: ReadRequest, call: Call<N>): Awaitable<BegunRequest<Tx>> {
+    if (read.kind === 'keyed') return under(byKey, read, call)
+    return read.kind === 'keyless' ? withoutKey(call) : refused(read, call.incoming)
   }
 
   function refused(read: RequestProblem, { target }: Incoming): BegunRequest<Tx> {
     return { kind: 'answer', answer: problems.write(read.situation, { ...read.detail, instance: target }) }
   }
 
-  async function under(way: Way<N, Tx>, read: Keyed, call: Call<N>): Promise<BegunRequest<Tx>> {
-    const { region } = options
-    const { incoming, request } = call
-    // 2. The caller, by the authentication of this request; or by the token of the region that forwarded it.
+  /** 2. The caller, by the authentication of this request; or by the token of the region that forwarded it. */
+  function under(way: Way<N, Tx>, read: Keyed, call: Call<N>): Awaitable<BegunRequest<Tx>> {
+    if (options.region !== undefined) return underRegion(options.region, way, read, call)
+    const who = way.who(call.request)
+    return isPromise(who) ? who.then((found) => claimed(way, read, call, found)) : claimed(way, read, call, who)
+  }
+
+  async function underRegion(
+    region: RegionRouter,
+    way: Way<N, Tx>,
+    read: Keyed,
+    call: Call<N>,
+  ): Promise<BegunRequest<Tx>> {
+    const { incoming } = call
     const named = { operation: way.prefix + read.operation, key: read.key }
-    const sent = region === undefined ? null : sentHere(region, incoming, named, problems, await incoming.body())
+    const sent = sentHere(region, incoming, named, problems, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
-    const { tenant, caller } = sent ?? checkedWho(await way.who(request), incoming)
+    const who = sent ?? (await way.who(call.request))
+    const answer = await elsewhere(region, incoming, partsOf(way, read, call, who), sent !== null, problems)
+    return answer === null ? claimed(way, read, call, who) : { kind: 'answer', answer }
+  }
+
+  function partsOf(way: Way<N, Tx>, read: Keyed, { incoming }: Call<N>, who: Who): Parts {
+    const { tenant, caller } = checkedWho(who, incoming)
     // One caller stands for all of them in the record, where no check would see what `who` returned.
     if (way.shared) checkIdentityPart('caller', caller)
-    const parts = { tenant, caller: way.shared ? ANY_CALLER : caller, ...named }
-    const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, problems)
-    return answer === null ? claimed(way, parts, read.fingerprints, call) : { kind: 'answer', answer }
+    const { prefix } = way
+    const operation = prefix === '' ? read.operation : prefix + read.operation
+    return { tenant, caller: way.shared ? ANY_CALLER : caller, operation, key: read.key }
   }
 
   /** Under its content, where the route has one. A store that is down does not stop what may run without it. */
@@ -195,50 +233,75 @@ export function createRoute<N, Tx>(
     if (begun.kind === 'answer' && isStoreDown(begun.refused ?? null) && opens)
       return { kind: 'unprotected', content: read.key }
     const running = begun.kind === 'run' && opens ? withinTime(begun, content.decideMs) : begun
-    return { ...running, content: read.key }
+    return Object.assign(running, { content: read.key })
   }
 
-  async function claimed(
-    way: Way<N, Tx>,
-    parts: IdentityParts & { readonly operation: string },
-    fingerprints: Keyed['fingerprints'],
-    { incoming, request, signal }: Call<N>,
-  ): Promise<BegunRequest<Tx>> {
-    const { method, target } = incoming
-    const { breaker, decideMs, prefix } = way
-    const name = parts.operation.slice(prefix.length)
-    const waitMs = definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null
+  /** 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited. */
+  function claimed(way: Way<N, Tx>, read: Keyed, call: Call<N>, who: Who): Awaitable<BegunRequest<Tx>> {
+    const { breaker, decideMs } = way
+    const { incoming, request, signal } = call
+    const parts = partsOf(way, read, call, who)
     const asks = breaker === null || breaker.allows()
-    const given = {
-      as: request,
-      fingerprints,
-      ...(signal === undefined ? {} : { signal }),
-      ...(decideMs === undefined ? {} : { decideMs: asks ? decideMs : 0 }),
+    const claim: Claim<N, Tx> = {
+      way,
+      parts,
+      signal,
+      waitMs: definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null,
+      breaker: asks ? breaker : null,
+      asked: {
+        route: way.definition,
+        operation: read.operation,
+        method: incoming.method,
+        target: incoming.target,
+        request,
+        keyless: way === byContent,
+      },
     }
-    const keyless = way === byContent
-    const asked = { route: way.definition, operation: name, method, target, request, keyless }
+    const limit = decideMs === undefined || asks ? decideMs : 0
+    const given = { as: request, fingerprints: read.fingerprints, signal, decideMs: limit }
     try {
-      // 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited.
-      const begun = await way.operation.begin(parts, null, given).catch(refusedBy)
-      if (breaker !== null && asks) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
-      // 4. The handler runs, and its answer settles the claim.
-      if (begun.kind === 'granted') {
-        const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(way, parts, waitMs, over)
-        return createRunning(begun, rules(name, asked), early)
-      }
-      const execution = begun.execution as Execution<StoredAnswer>
-      const ended = keyless ? aboutContent(execution) : execution
-      const answer =
-        (definition.bound === undefined ? null : await changed(definition.bound, parts, ended, request, target)) ??
-        (waitMs === null ? null : stillRunning(name, ended)) ??
-        (await recordedAnswer(problems, ended, asked))
-      return ended.kind === 'refused'
-        ? { kind: 'answer', answer, refused: ended.error.code }
-        : { kind: 'answer', answer }
+      const begun = begunUnder(way, parts, given)
+      const found =
+        begun instanceof Promise
+          ? begun.then(
+              (each) => granted(claim, each),
+              (error: unknown) => granted(claim, refusedBy(error)),
+            )
+          : granted(claim, begun)
+      return found instanceof Promise ? found.catch((error: unknown) => left(claim, error)) : found
     } catch (error) {
-      if (signal?.aborted !== true) throw error
-      return { kind: 'answer', answer: hungUp(problems) }
+      return left(claim, error)
     }
+  }
+
+  function left({ signal }: Claim<N, Tx>, error: unknown): BegunRequest<Tx> {
+    if (signal?.aborted !== true) throw error
+    return { kind: 'answer', answer: hungUp(problems) }
+  }
+
+  /** 4. The handler runs, and its answer settles the claim; or the record answers. */
+  function granted(claim: Claim<N, Tx>, begun: BegunOperation<Tx>): Awaitable<BegunRequest<Tx>> {
+    const { way, parts, asked, waitMs, breaker } = claim
+    if (breaker !== null) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
+    if (begun.kind === 'granted') {
+      const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(way, parts, waitMs, over)
+      return createRunning(begun, rules, asked, early)
+    }
+    const execution = begun.execution as Execution<StoredAnswer>
+    const ended = asked.keyless === true ? aboutContent(execution) : execution
+    if (ended.kind === 'refused') return refusedAnswer(claim, ended.error)
+    const answer = recordedAnswer(problems, ended, asked)
+    return answer instanceof Promise ? answer.then(answerOf) : { kind: 'answer', answer }
+  }
+
+  async function refusedAnswer({ parts, asked, waitMs }: Claim<N, Tx>, error: OnceError): Promise<BegunRequest<Tx>> {
+    const { operation: name, request, target, route } = asked
+    const answer =
+      (definition.bound === undefined ? null : await changed(definition.bound, parts, error, request, target)) ??
+      // A retry that prefers not to wait, after it has waited as the route says.
+      (waitMs !== null && error.code === 'in_progress' ? acceptedAnswer(problems, error, name) : null) ??
+      problems.refuse(error, { name, whileRunning: route.whileRunning, target })
+    return { kind: 'answer', answer, refused: error.code }
   }
 
   function earlyFor(way: Way<N, Tx>, identity: Identity, waitMs: number, over: Promise<unknown>): Early {
@@ -251,21 +314,15 @@ export function createRoute<N, Tx>(
     })
   }
 
-  /** A retry that prefers not to wait, after it has waited as the route says. */
-  function stillRunning(name: string, ended: Execution<StoredAnswer>): Answer | null {
-    if (ended.kind !== 'refused' || ended.error.code !== 'in_progress') return null
-    return acceptedAnswer(problems, ended.error, name)
-  }
-
   /** A caller that may not see the record does not learn either whether it was for the same request. */
   async function changed(
     bound: AnswerBinding<N>,
-    parts: IdentityParts & { readonly operation: string },
-    ended: Execution<StoredAnswer>,
+    parts: Parts,
+    { code }: OnceError,
     request: N,
     target: string,
   ): Promise<Answer | null> {
-    if (ended.kind !== 'refused' || ended.error.code !== 'key_reused') return null
+    if (code !== 'key_reused') return null
     const record = (await options.ledger.get(parts))?.record
     if (record === undefined) return null
     // Without a response its owner is not decided yet: the same answer as for the same request.
@@ -277,14 +334,12 @@ export function createRoute<N, Tx>(
     return problems.write(situation, { instance: target, ...detail })
   }
 
-  function rules(name: string, asked: AskedAt<N>): RunRules {
-    return {
-      finality: definition.finality ?? problems.profile.finality,
-      keep: keeping,
-      transactional: definition.effect === 'transaction',
-      undone: (error) => undoneAnswer(options, problems, { name, whileRunning }, error),
-      recorded: (execution) => recordedAnswer(problems, execution as Execution<StoredAnswer>, asked),
-    }
+  const rules: RunRules<N> = {
+    finality: definition.finality ?? problems.profile.finality,
+    keep: keeping,
+    transactional: definition.effect === 'transaction',
+    undone: (error, { operation }) => undoneAnswer(options, problems, { name: operation, whileRunning }, error),
+    recorded: (execution, asked) => recordedAnswer(problems, execution as Execution<StoredAnswer>, asked),
   }
 
   return {
@@ -296,11 +351,30 @@ export function createRoute<N, Tx>(
   }
 }
 
+function begunUnder<Tx>(
+  { operation }: { readonly operation: RouteOperation<Tx> },
+  parts: Parts,
+  given: BeginOptions,
+): Awaitable<BegunOperation<Tx>> {
+  try {
+    return operation.begin(parts, null, given)
+  } catch (error) {
+    return refusedBy(error)
+  }
+}
+
 /** Errors of the ledger are answers of the protocol; everything else is the application's. */
 function refusedBy(error: unknown): Extract<BegunCommand<never>, { kind: 'answered' }> {
   if (isOnceError(error)) return { kind: 'answered', execution: { kind: 'refused', error } }
   throw error
 }
+
+function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
+  // Not only Node's own: database libraries bring theirs.
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+}
+
+const answerOf = (answer: Answer) => ({ kind: 'answer', answer }) as const
 
 /** How soon a caller should ask what became of its operation. */
 const ACCEPTED_RETRY_MS = SECOND
@@ -336,23 +410,25 @@ function readTwice(incoming: Incoming): Incoming {
   return { ...incoming, body: () => (body ??= incoming.body()) }
 }
 
-type AskedAt<N> = Asked<N> & { readonly target: string }
-
 /** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
-async function recordedAnswer<N>(
+function recordedAnswer<N>(
   problems: ProblemWriter,
   execution: Execution<StoredAnswer>,
   asked: AskedAt<N>,
-): Promise<Answer> {
+): Awaitable<Answer> {
   const { operation: name, route, target } = asked
-  if (execution.kind === 'refused') {
+  if (execution.kind === 'refused')
     return problems.refuse(execution.error, { name, whileRunning: route.whileRunning, target })
-  }
   const telling =
     execution.kind === 'failed'
       ? tellFailure(execution.answer, execution.failure, asked)
       : tellSuccess(execution.value, asked)
-  const told = telling instanceof Promise ? await telling : telling
+  return telling instanceof Promise
+    ? telling.then((told) => toldAnswer(problems, told, target))
+    : toldAnswer(problems, telling, target)
+}
+
+function toldAnswer(problems: ProblemWriter, told: Told, target: string): Answer {
   return told.kind === 'answer' ? told.answer : problems.write(told.situation, { instance: target, ...told.detail })
 }
 

@@ -24,6 +24,9 @@ export interface Asked<N> {
   readonly request: N
 }
 
+/** With the path and query of the request, for the problem document. */
+export type AskedAt<N> = Asked<N> & { readonly target: string }
+
 /** What a success of the record is to a retry. A promise only where something has to be rebuilt. */
 export function tellSuccess<N>(value: unknown, asked: Asked<N>): Told | Promise<Told> {
   const stored = asStoredAnswer(value)

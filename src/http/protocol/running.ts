@@ -4,12 +4,14 @@ import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
 import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { Ended, Granted } from '../../ledger/granted.ts'
 import type { Execution } from '../../ledger/present.ts'
+import type { Awaitable } from '../../runtime/runtime.ts'
 import type { Early } from './early.ts'
 import type { Answer, Captured } from './exchange.ts'
 import type { Finality } from './finality.ts'
 import { meaningOf } from './finality.ts'
-import type { KeepRules } from './record.ts'
+import type { KeepRules, StoredAnswer } from './record.ts'
 import { storedAnswer } from './record.ts'
+import type { AskedAt } from './replay.ts'
 
 interface RouteAnswer {
   /** The answer says that nothing was done: the claim is given back, whatever its status is. */
@@ -34,50 +36,96 @@ export interface Running<Tx> {
   inside<T>(work: () => T): T
   /**
    * Records the outcome, before the last byte of the answer leaves. Null says that it may leave; an answer is to be
-   * sent in its place, because what the handler answered did not come true. Never rejects.
+   * sent in its place, because what the handler answered did not come true. Never rejects, and a promise only where the
+   * store has to be waited for.
    */
-  finish(captured: Captured, thrown?: unknown): Promise<Answer | null>
+  finish(captured: Captured, thrown?: unknown): Awaitable<Answer | null>
   /** There is no answer, or it was cut in the middle by its handler. Never rejects. */
   fail(error: unknown): Promise<void>
 }
 
-export interface RunRules {
+/** What all requests of a route share. */
+export interface RunRules<N> {
   readonly finality: Finality
   readonly keep: KeepRules
   readonly transactional: boolean
   /** What is answered when a transaction did not commit. */
-  undone(error: unknown): Answer
+  undone(error: unknown, asked: AskedAt<N>): Answer
   /** What is answered when another attempt's outcome stands in the record, because this one did not commit. */
-  recorded(execution: Execution<unknown>): Promise<Answer>
+  recorded(execution: Execution<unknown>, asked: AskedAt<N>): Awaitable<Answer>
 }
 
-/** A granted claim as a route uses it; the guard's lock has the same shape. */
+/** A granted claim as a route uses it. */
 export type GrantedRoute<Tx> = Pick<Granted<EffectContext | TransactionContext<Tx>>, 'context' | 'inside' | 'settle'>
 
 /** @param earlyOf makes the early answer, given when the outcome is recorded */
-export function createRunning<Tx>(
-  { context, inside, settle }: GrantedRoute<Tx>,
-  rules: RunRules,
-  earlyOf: ((over: Promise<unknown>) => Early) | null = null,
+export function createRunning<N, Tx>(
+  granted: GrantedRoute<Tx>,
+  rules: RunRules<N>,
+  asked: AskedAt<N>,
+  earlyOf: ((over: Promise<unknown>) => Early) | null,
 ): Running<Tx> {
-  const pointer = rules.keep.keep === 'pointer' ? namedBy(context) : null
-  /** Given to the early answer, which comes before the outcome; most routes have none. */
-  const recorded = earlyOf === null ? null : Promise.withResolvers<Answer | null>()
-  let over: Promise<Answer | null> | null = null
-  let marked = false
+  return new RunningRoute(granted, rules, asked, earlyOf)
+}
 
-  function endedOf(captured: Captured, thrown: unknown): Ended {
-    if (marked) return { thrown: released(answeredError(captured)) }
+class RunningRoute<N, Tx> implements Running<Tx> {
+  readonly kind = 'run'
+  readonly context: RouteContext<Tx>
+  readonly early: Early | null
+  readonly #granted: GrantedRoute<Tx>
+  readonly #rules: RunRules<N>
+  readonly #asked: AskedAt<N>
+  readonly #pointer: (() => Pointer | null) | null
+  /** Resolved for the early answer, which comes before the outcome; most routes have none. */
+  readonly #recorded: PromiseWithResolvers<unknown> | null
+  #over: Awaitable<Answer | null> | undefined = undefined
+  #marked = false
+
+  constructor(
+    granted: GrantedRoute<Tx>,
+    rules: RunRules<N>,
+    asked: AskedAt<N>,
+    earlyOf: ((over: Promise<unknown>) => Early) | null,
+  ) {
+    const { context } = granted
+    this.#granted = granted
+    this.#rules = rules
+    this.#asked = asked
+    this.#pointer = rules.keep.keep === 'pointer' ? namedBy(context) : null
+    this.#recorded = earlyOf === null ? null : Promise.withResolvers()
+    this.early = earlyOf === null || this.#recorded === null ? null : earlyOf(this.#recorded.promise)
+    this.context = Object.assign(context, { notDone: () => void (this.#marked = true) })
+  }
+
+  inside<T>(work: () => T): T {
+    return this.#granted.inside(work)
+  }
+
+  finish(captured: Captured, thrown?: unknown): Awaitable<Answer | null> {
+    if (this.#over === undefined) this.#end(this.#endedOf(captured, thrown))
+    return this.#over as Awaitable<Answer | null>
+  }
+
+  async fail(error: unknown): Promise<void> {
+    if (this.#over === undefined) this.#end({ thrown: this.#marked ? released(error) : error })
+    await this.#over
+  }
+
+  #end(ended: Ended): void {
+    this.#over = this.#settled(ended)
+    this.#recorded?.resolve(this.#over)
+  }
+
+  #endedOf(captured: Captured, thrown: unknown): Ended {
+    if (this.#marked) return { thrown: released(answeredError(captured)) }
     // A verdict that was thrown says more than the status that a framework made of it.
     if (isVerdict(thrown) && thrown.verdict !== 'final') return { thrown }
-    const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, rules.finality)
+    const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, this.#rules.finality)
     switch (meaning) {
       case 'succeeded':
-        return { value: storedAnswer(captured, rules.keep, pointer === null ? context.pointer : pointer()) }
-      case 'refused': {
-        const answer = storedAnswer(captured, rules.keep, pointer === null ? context.pointer : pointer())
-        return { thrown: final(answeredError(captured), { answer }) }
-      }
+        return { value: this.#stored(captured) }
+      case 'refused':
+        return { thrown: final(answeredError(captured), { answer: this.#stored(captured) }) }
       case 'released':
         return { thrown: released(answeredError(captured)) }
       case 'fault':
@@ -86,40 +134,41 @@ export function createRunning<Tx>(
     }
   }
 
-  /** A leased effect has happened, whatever became of its record. A transaction has not, if it did not commit. */
-  async function settled(ended: Ended): Promise<Answer | null> {
-    const word = 'value' in ended ? null : ended.thrown
-    const thrown = isVerdict(word) ? word.error : word
+  #stored(captured: Captured): StoredAnswer {
+    const pointer = this.#pointer === null ? this.#granted.context.pointer : this.#pointer()
+    return storedAnswer(captured, this.#rules.keep, pointer)
+  }
+
+  #settled(ended: Ended): Awaitable<Answer | null> {
     try {
-      const execution = await settle(ended)
-      if (!rules.transactional || execution.kind === 'executed') return null
-      if (execution.kind !== 'refused')
-        return execution.kind === 'failed' && !execution.replayed ? null : await rules.recorded(execution)
-      const { error } = execution
-      // When it comes back, the ledger did what the handler's answer says.
-      const ours = error === thrown || (error.code === 'not_done' && error.cause === thrown)
-      return ours ? null : rules.undone(error)
+      const execution = this.#granted.settle(ended)
+      if (!(execution instanceof Promise)) return this.#told(ended, execution)
+      return execution.then((known) => this.#told(ended, known)).catch((error: unknown) => this.#undone(ended, error))
     } catch (error) {
-      return !rules.transactional || error === thrown ? null : rules.undone(error)
+      return this.#undone(ended, error)
     }
   }
 
-  return {
-    kind: 'run',
-    context: Object.assign(context, { notDone: () => void (marked = true) }),
-    early: earlyOf === null || recorded === null ? null : earlyOf(recorded.promise),
-    inside,
-    finish(captured, thrown) {
-      over ??= settled(endedOf(captured, thrown))
-      recorded?.resolve(over)
-      return over
-    },
-    async fail(error) {
-      over ??= settled({ thrown: marked ? released(error) : error })
-      recorded?.resolve(over)
-      await over
-    },
+  /** A leased effect has happened, whatever became of its record. A transaction has not, if it did not commit. */
+  #told(ended: Ended, execution: Execution<unknown>): Awaitable<Answer | null> {
+    if (!this.#rules.transactional || execution.kind === 'executed') return null
+    if (execution.kind !== 'refused')
+      return execution.kind === 'failed' && !execution.replayed ? null : this.#rules.recorded(execution, this.#asked)
+    const { error } = execution
+    const thrown = thrownIn(ended)
+    // When it comes back, the ledger did what the handler's answer says.
+    const ours = error === thrown || (error.code === 'not_done' && error.cause === thrown)
+    return ours ? null : this.#rules.undone(error, this.#asked)
   }
+
+  #undone(ended: Ended, error: unknown): Answer | null {
+    return !this.#rules.transactional || error === thrownIn(ended) ? null : this.#rules.undone(error, this.#asked)
+  }
+}
+
+function thrownIn(ended: Ended): unknown {
+  const word = 'value' in ended ? null : ended.thrown
+  return isVerdict(word) ? word.error : word
 }
 
 /** For operators: the status, and the code that the problem document of a refusal has. */

@@ -219,9 +219,9 @@ function finish(state: State, body: Captured['body'], last: Uint8Array | null, a
   const head = takeHead(state)
   state.ended = true
   if (state.idle !== null) clearTimeout(state.idle)
-  void running.finish({ ...head, body }, state.thrown).then((instead) => {
-    release(state, head.status, last, instead, after)
-  })
+  const recorded = running.finish({ ...head, body }, state.thrown)
+  if (recorded instanceof Promise) void recorded.then((instead) => release(state, head.status, last, instead, after))
+  else release(state, head.status, last, recorded, after)
 }
 
 /** The outcome is recorded: what was held back leaves, or what has to be said in its place. */

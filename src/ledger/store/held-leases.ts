@@ -52,135 +52,181 @@ export interface HeldLeases<T, End> {
   stop(): void
 }
 
-interface Held<T, End> {
-  readonly item: T
-  readonly leaseMs: number
-  readonly lastRenewalMs: number
-  deadlineMs: number
-  renewAtMs: number
-  renewing: boolean
-  end: End | null
-  /** Made when the signal is first asked for: most never are. */
-  abort: AbortController | null
-}
-
 /** Often enough that a renewal which fails is tried several times before the lease ends. */
 const TICKS_PER_LEASE = 20
 
 export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Loss, End>): HeldLeases<T, End> {
-  const { runtime } = options
-  const held = new Set<Held<T, End>>()
-  const nowMs = createLeaseClock(runtime)
-  let timer: Timer | null = null
-  let tickMs = options.tickMostMs ?? Number.POSITIVE_INFINITY
-  let stopped = false
+  return new Leases(options)
+}
+
+/**
+ * The leases form a ring through their own fields: an entry in a `Set` for each request makes every collection of garbage
+ * dearer, because tables that were outgrown keep what they held.
+ */
+class Leases<T, Loss, End> implements HeldLeases<T, End> {
+  readonly nowMs: () => number
+  readonly #options: HeldLeasesOptions<T, Loss, End>
+  readonly #ring = new Held<T, Loss, End>(this, null as T, { sentAtMs: 0, leaseMs: 0 })
+  #timer: Timer | null = null
+  #tickMs: number
+  #stopped = false
   /** Rounds of renewals that failed since the store last answered. */
-  let failures = 0
+  #failures = 0
 
-  function arm(): void {
-    if (timer !== null || held.size === 0) return
-    timer = runtime.setTimer(tickMs, tick, true)
+  constructor(options: HeldLeasesOptions<T, Loss, End>) {
+    this.#options = options
+    this.nowMs = createLeaseClock(options.runtime)
+    this.#tickMs = options.tickMostMs ?? Number.POSITIVE_INFINITY
   }
 
-  function tick(): void {
-    timer = null
-    const now = nowMs()
-    const due: Held<T, End>[] = []
-    for (const each of held) {
-      if (now >= each.deadlineMs) end(each, null)
-      else if (!stopped && now >= each.renewAtMs && now < each.lastRenewalMs && !each.renewing) due.push(each)
+  hold(item: T, term: Term): HeldLease<End> {
+    const held = new Held<T, Loss, End>(this, item, term)
+    held.enter(this.#ring)
+    // The store has just granted it.
+    if (this.#failures > 0) this.#answered()
+    this.#tickMs = Math.min(this.#tickMs, term.leaseMs / TICKS_PER_LEASE)
+    if (this.#timer === null) this.#arm()
+    return held
+  }
+
+  async renewAll(): Promise<void> {
+    await Promise.all(this.#held().map((each) => this.#renew(each)))
+  }
+
+  stop(): void {
+    this.#stopped = true
+  }
+
+  end(held: Held<T, Loss, End>, loss: Loss | null): void {
+    if (held.why !== null) return
+    const why = this.#options.endOf(held.item, loss)
+    held.why = why
+    // One that was let go is over without a report: its work was done in time.
+    if (held.leave()) this.#options.ended?.(held.item, why, loss)
+    held.abort?.abort(why)
+  }
+
+  #held(): Held<T, Loss, End>[] {
+    const all: Held<T, Loss, End>[] = []
+    for (let each = this.#ring.next; each !== this.#ring && each !== null; each = each.next) all.push(each)
+    return all
+  }
+
+  #arm(): void {
+    if (this.#ring.next !== null && this.#ring.next !== this.#ring)
+      this.#timer = this.#options.runtime.setTimer(this.#tickMs, () => this.#tick(), true)
+  }
+
+  #tick(): void {
+    this.#timer = null
+    const now = this.nowMs()
+    const due: Held<T, Loss, End>[] = []
+    for (const each of this.#held()) {
+      if (now >= each.deadlineMs) this.end(each, null)
+      else if (!this.#stopped && now >= each.renewAtMs && now < each.lastRenewalMs && !each.renewing) due.push(each)
     }
-    if (due.length > 0) void renewDue(due)
-    arm()
+    if (due.length > 0) void this.#renewDue(due)
+    this.#arm()
   }
 
-  async function renewDue(due: readonly Held<T, End>[]): Promise<void> {
+  async #renewDue(due: readonly Held<T, Loss, End>[]): Promise<void> {
     const errors: unknown[] = []
     await Promise.all(
       due.map(async (each) => {
         each.renewing = true
         // After a failure the next tick tries again, or ends the lease.
-        await renew(each).catch((error: unknown) => errors.push(error))
+        await this.#renew(each).catch((error: unknown) => errors.push(error))
         each.renewing = false
       }),
     )
     if (errors.length === 0) return
-    failures += 1
-    if (failures === 1) options.failed?.(errors[0])
+    this.#failures += 1
+    if (this.#failures === 1) this.#options.failed?.(errors[0])
   }
 
-  function answered(): void {
-    if (failures > 0) options.recovered?.(failures)
-    failures = 0
+  #answered(): void {
+    if (this.#failures > 0) this.#options.recovered?.(this.#failures)
+    this.#failures = 0
   }
 
-  async function renew(each: Held<T, End>): Promise<void> {
-    const sentAtMs = nowMs()
-    const loss = await options.renew(each.item, each.deadlineMs - sentAtMs)
-    answered()
+  async #renew(each: Held<T, Loss, End>): Promise<void> {
+    const sentAtMs = this.nowMs()
+    const loss = await this.#options.renew(each.item, each.deadlineMs - sentAtMs)
+    this.#answered()
     // Let go or ended meanwhile: the answer means nothing any more.
-    if (!held.has(each)) return
+    if (each.next === null) return
     if (loss !== null) {
-      end(each, loss)
+      this.end(each, loss)
       return
     }
     // No further than the longest time: a probe that finds nothing after it believes that nothing will come.
     each.deadlineMs = Math.max(each.deadlineMs, Math.min(sentAtMs + each.leaseMs, each.lastRenewalMs))
     each.renewAtMs = sentAtMs + each.leaseMs * limits.heartbeatShare
   }
+}
 
-  function end(each: Held<T, End>, loss: Loss | null): void {
-    if (each.end !== null) return
-    const why = options.endOf(each.item, loss)
-    each.end = why
-    // One that was let go is over without a report: its work was done in time.
-    if (held.delete(each)) options.ended?.(each.item, why, loss)
-    each.abort?.abort(why)
+class Held<T, Loss, End> implements HeldLease<End> {
+  readonly item: T
+  readonly leaseMs: number
+  readonly lastRenewalMs: number
+  deadlineMs: number
+  renewAtMs: number
+  renewing = false
+  why: End | null = null
+  /** Made when the signal is first asked for: most never are. */
+  abort: AbortController | null = null
+  /** The ring of all that are held; null outside of it. */
+  next: Held<T, Loss, End> | null = null
+  #previous: Held<T, Loss, End> | null = null
+  readonly #leases: Leases<T, Loss, End>
+
+  constructor(leases: Leases<T, Loss, End>, item: T, { sentAtMs, leaseMs, mostMs = Number.POSITIVE_INFINITY }: Term) {
+    this.item = item
+    this.leaseMs = leaseMs
+    this.lastRenewalMs = sentAtMs + mostMs
+    this.deadlineMs = sentAtMs + leaseMs
+    this.renewAtMs = sentAtMs + leaseMs * limits.heartbeatShare
+    this.#leases = leases
   }
 
-  return {
-    nowMs,
-    hold(item, { sentAtMs, leaseMs, mostMs = Number.POSITIVE_INFINITY }) {
-      const each: Held<T, End> = {
-        item,
-        leaseMs,
-        lastRenewalMs: sentAtMs + mostMs,
-        deadlineMs: sentAtMs + leaseMs,
-        renewAtMs: sentAtMs + leaseMs * limits.heartbeatShare,
-        renewing: false,
-        end: null,
-        abort: null,
-      }
-      held.add(each)
-      // The store has just granted it.
-      answered()
-      tickMs = Math.min(tickMs, leaseMs / TICKS_PER_LEASE)
-      arm()
-      return {
-        lasts(ms = 0) {
-          const now = nowMs()
-          if (now >= each.deadlineMs) end(each, null)
-          return each.end === null && now + ms < each.deadlineMs
-        },
-        end() {
-          if (nowMs() >= each.deadlineMs) end(each, null)
-          return each.end
-        },
-        signal() {
-          if (each.abort === null) {
-            each.abort = new AbortController()
-            if (each.end !== null) each.abort.abort(each.end)
-          }
-          return each.abort.signal
-        },
-        letGo: () => void held.delete(each),
-      }
-    },
-    async renewAll() {
-      await Promise.all([...held].map(renew))
-    },
-    stop() {
-      stopped = true
-    },
+  enter(ring: Held<T, Loss, End>): void {
+    const last = ring.#previous ?? ring
+    this.#previous = last
+    this.next = ring
+    last.next = this
+    ring.#previous = this
+  }
+
+  /** Whether it was still there. */
+  leave(): boolean {
+    if (this.next === null || this.#previous === null) return false
+    this.#previous.next = this.next
+    this.next.#previous = this.#previous
+    this.next = null
+    this.#previous = null
+    return true
+  }
+
+  lasts(ms = 0): boolean {
+    const now = this.#leases.nowMs()
+    if (now >= this.deadlineMs) this.#leases.end(this, null)
+    return this.why === null && now + ms < this.deadlineMs
+  }
+
+  end(): End | null {
+    if (this.#leases.nowMs() >= this.deadlineMs) this.#leases.end(this, null)
+    return this.why
+  }
+
+  signal(): AbortSignal {
+    if (this.abort === null) {
+      this.abort = new AbortController()
+      if (this.why !== null) this.abort.abort(this.why)
+    }
+    return this.abort.signal
+  }
+
+  letGo(): void {
+    this.leave()
   }
 }

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../../runtime/runtime.ts'
 import type { OnceError } from '../core/errors.ts'
 import type { Fence, RecordId } from '../core/identity.ts'
 import type { LedgerRecord, VisibleState } from '../core/record.ts'
@@ -58,8 +59,9 @@ export interface Claims {
    * Decides the request by `transition`, atomically and durably, before it answers. When it rejects, the error's
    * `applied` says whether the request may have taken effect; repeating it is safe, because every request carries its
    * own claim id. A record that an open transaction holds is the store's to wait for, until the call's deadline.
+   * A store that need not wait for anything answers at once, and throws at once: no promise is made then.
    */
-  apply<R extends Request>(request: R, call: Call): Promise<AppliedDecision<DecisionOf<R>>>
+  apply<R extends Request>(request: R, call: Call): Awaitable<AppliedDecision<DecisionOf<R>>>
   /** Reads without deciding anything; expired records are returned as they are stored. */
   read(
     ids: readonly RecordId[],

@@ -26,7 +26,7 @@ function manualGroup(lanes = 1) {
         flushes.push({ requests, timeoutMs, end })
       }),
   })
-  const apply = (request: Request, timeoutMs: number = limits.storeCallMs) => group.apply(request, { timeoutMs })
+  const apply = async (request: Request, timeoutMs: number = limits.storeCallMs) => group.apply(request, { timeoutMs })
   const ids = () => flushes.map(({ requests }) => requests.map(({ id }) => id).join(''))
   return { runtime, flushes, ids, apply, stop: group.stop }
 }

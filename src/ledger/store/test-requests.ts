@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Awaitable } from '../../runtime/runtime.ts'
 import type { OnceError } from '../core/errors.ts'
 import { isOnceError } from '../core/errors.ts'
 import { recordIdOf } from '../core/identity.ts'
@@ -39,9 +40,9 @@ export function settleOf(grant: Grant, to: Settlement = DONE): SettleRequest {
 }
 
 /** How a promise ended so far. */
-export function watched<T>(promise: Promise<T>): { state: string; error: OnceError | null } {
+export function watched<T>(answer: Awaitable<T>): { state: string; error: OnceError | null } {
   const seen: { state: string; error: OnceError | null } = { state: 'waiting', error: null }
-  promise.then(
+  Promise.resolve(answer).then(
     () => void (seen.state = 'done'),
     (error: unknown) => {
       assert.ok(isOnceError(error))

@@ -1,5 +1,6 @@
 import { isOnceError } from '../../ledger/core/errors.ts'
 import type { Transactions } from '../../ledger/store/port.ts'
+import { applyTo } from '../apply-all.ts'
 import type { Case, Subject } from './case.ts'
 import { check, same } from './check.ts'
 import { claim, kindOf, settle, success } from './requests.ts'
@@ -134,7 +135,7 @@ export const transactionCases: readonly Case[] = [
       }, CALL)
       await Promise.race([claimed.promise, holding])
       const timer = setTimeout(late.resolve, LATEST_MS)
-      const answered = store.claims.apply(claim('a'), { timeoutMs: SHORT_MS }).then(
+      const answered = applyTo(store, claim('a'), { timeoutMs: SHORT_MS }).then(
         ({ decision }) => decision.kind,
         (error: unknown) => error,
       )

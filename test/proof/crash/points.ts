@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Request } from '../../../src/ledger/core/request.ts'
+import type { Awaitable } from '../../../src/runtime/runtime.ts'
 import type { CrashStore } from '../../support/place.ts'
 import { report } from './member.ts'
 
@@ -60,7 +61,7 @@ const isNamed = (kind: Request['kind']): kind is Named => kind === 'claim' || ki
 
 /** The same store, in a process that dies at the chosen point. */
 export function mortal(store: CrashStore, death: Death): CrashStore {
-  const around = async <T>(kind: Request['kind'], work: () => Promise<T>): Promise<T> => {
+  const around = async <T>(kind: Request['kind'], work: () => Awaitable<T>): Promise<T> => {
     if (isNamed(kind)) death.at(`${kind}_unsent`)
     const working = work()
     if (isNamed(kind)) death.soonAfter(`${kind}_sent`)

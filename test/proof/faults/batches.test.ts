@@ -34,7 +34,7 @@ onEveryPlace('a row that cannot be stored fails alone, the others of its batch d
     const requests = keys.map((key, n) =>
       n === 13 ? spoil(claimOf(key, runtime.newId())) : claimOf(key, runtime.newId()),
     )
-    const ends = await Promise.allSettled(requests.map((request) => apply(request)))
+    const ends = await Promise.allSettled(requests.map(async (request) => apply(request)))
     for (const [n, end] of ends.entries()) {
       if (n === 13)
         assert.ok(end.status === 'rejected' && isOnceError(end.reason, 'row_refused'), `${what}: ${end.status}`)
@@ -61,7 +61,7 @@ onEveryPlace('an outcome that cannot be stored fails alone, among settles, heart
     if (n % 3 === 0) return { kind: 'renew', id, claimId, fence, leaseMs: 30_000 }
     return n % 3 === 1 ? settleOf(grant, '"fine"') : claimOf(`other ${n}`, runtime.newId())
   })
-  const ends = await Promise.allSettled(mixed.map((request) => apply(request)))
+  const ends = await Promise.allSettled(mixed.map(async (request) => apply(request)))
   assert.deepEqual(
     ends.flatMap((end, n) => (end.status === 'rejected' ? [n] : [])),
     [5],

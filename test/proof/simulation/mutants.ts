@@ -179,13 +179,13 @@ const ledger: Mutant[] = [
   {
     name: "the holder's deadline is looked at only by a timer",
     file: 'src/ledger/store/held-leases.ts',
-    find: 'if (nowMs() >= each.deadlineMs) end(each, null)',
+    find: 'if (this.#leases.nowMs() >= this.deadlineMs) this.#leases.end(this, null)',
     replace: '',
   },
   {
     name: 'a lease counts from the answer to its claim',
     file: 'src/ledger/lead.ts',
-    find: 'grantLease(context, op, flight, decision.lease, heldFrom)',
+    find: 'grantLease(context, op, flight, decision.lease, lead.heldFrom)',
     replace: 'grantLease(context, op, flight, decision.lease, context.heart.now())',
     focus: { kinds: ['repeatable', 'rerun'], leaseMs: 5 * SECOND, partitions: 4, weather: { stuck: 0.3 } },
   },
@@ -212,9 +212,9 @@ const ledger: Mutant[] = [
   {
     name: 'a failure to record looks like a failed effect',
     file: 'src/ledger/effect.ts',
-    find: 'const decision = await context.settler.settle(grant, to, pointer, lease.letGo)',
+    find: 'decision.then((known) => landingOf(op, lease, word, written, known))',
     replace:
-      "const decision = await context.settler.settle(grant, to, pointer, lease.letGo)\n  if (decision === null && word.kind === 'succeeded') return settleLease(context, op, lease, given, { kind: 'unknown', error: new Error('not recorded') })",
+      "decision.then((known) => known === null && word.kind === 'succeeded' ? settleLease(context, op, lease, given, { kind: 'unknown', error: new Error('not recorded') }) : landingOf(op, lease, word, written, known))",
   },
   {
     name: 'any error is taken for "nothing happened"',

@@ -5,6 +5,7 @@ import { transition } from '../../../src/ledger/core/transition.ts'
 import type { AppliedDecision, Claims, Store, TransactionalStore } from '../../../src/ledger/store/port.ts'
 import { assemble } from '../../../src/ledger/stores/memory/assemble.ts'
 import { createWatchers } from '../../../src/ledger/stores/memory/watch.ts'
+import type { Awaitable } from '../../../src/runtime/runtime.ts'
 
 /**
  * Stores that are wrong on purpose, each in one way that real stores were wrong before. The kit must fail on every one of
@@ -67,7 +68,7 @@ function findThenInsert(claims: Claims): Claims {
 
 /** Gives each request the answer of another that came in the same moment. */
 function swapAnswers(claims: Claims): Claims {
-  let together: Promise<AppliedDecision>[] = []
+  let together: Awaitable<AppliedDecision>[] = []
   return {
     ...claims,
     async apply(request, call) {

@@ -3,7 +3,7 @@ import { createCallerStatistics } from './callers.ts'
 import { createClaims } from './claims.ts'
 import type { MemoryClock } from './clock.ts'
 import { createTime, systemClock } from './clock.ts'
-import type { Core, NextTurn } from './core.ts'
+import type { Core } from './core.ts'
 import { stoppedError } from './core.ts'
 import { createQueries } from './queries.ts'
 import type { Machine } from './tables.ts'
@@ -25,23 +25,16 @@ export interface MemoryStoreOptions {
 export interface Parts {
   readonly machine: Machine
   readonly watchers: Watchers
-  /** Left out, a request is decided at once. */
-  readonly nextTurn?: NextTurn
 }
 
-const atOnce: NextTurn = async () => {}
-
-export function assemble(
-  options: MemoryStoreOptions,
-  { machine, watchers, nextTurn = atOnce }: Parts,
-): TransactionalStore<MemoryTx> {
+export function assemble(options: MemoryStoreOptions, { machine, watchers }: Parts): TransactionalStore<MemoryTx> {
   const time = createTime(options.clock ?? systemClock, options.testClock ?? false)
   const writer = createWriter(time)
   let stopped = false
   const checkOpen = () => {
     if (stopped) throw stoppedError()
   }
-  const core: Core = { tables: createTables(machine), time, writer, watchers, nextTurn, checkOpen }
+  const core: Core = { tables: createTables(machine), time, writer, watchers, checkOpen }
   const callers = createCallerStatistics(time)
   return {
     name: 'memory',
@@ -53,7 +46,6 @@ export function assemble(
     stop: async () => {
       // New calls are refused from here on; those under way, and those that wait for them, still end.
       stopped = true
-      await nextTurn()
       await writer.idle()
       watchers.stop()
     },

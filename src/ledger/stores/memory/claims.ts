@@ -1,13 +1,12 @@
 import { OnceError } from '../../core/errors.ts'
 import type { LedgerRecord } from '../../core/record.ts'
-import type { DecisionOf, Request } from '../../core/request.ts'
-import type { AppliedDecision, Call, Claims } from '../../store/port.ts'
+import type { Call, Claims } from '../../store/port.ts'
 import type { Core } from './core.ts'
 import type { RecordView } from './tables.ts'
 import { decide, putRecord } from './tables.ts'
 
 export function createClaims(core: Core): Claims {
-  const { tables, time, writer, watchers, nextTurn } = core
+  const { tables, time, writer, watchers } = core
   const view: RecordView = {
     get: (id) => tables.records.get(id) ?? null,
     put: (record, before) => {
@@ -16,19 +15,13 @@ export function createClaims(core: Core): Claims {
     },
   }
 
-  function applyNow<R extends Request>(request: R): AppliedDecision<DecisionOf<R>> {
-    const applied = decide(tables, view, request, time.nowMs())
-    if ('error' in applied) throw applied.error
-    return applied
-  }
-
   return {
-    apply: async (request, call) => {
+    apply: (request, call) => {
       core.checkOpen()
-      await nextTurn()
       // No transaction is open, so there is no turn to wait for: deciding ends before anything else can begin.
-      if (writer.isFree()) return applyNow(request)
-      return await writer.run({ short: true, waitMs: call.timeoutMs, late: () => late(call) }, () => applyNow(request))
+      if (writer.isFree()) return decide(tables, view, request, time.nowMs())
+      const turn = { short: true, waitMs: call.timeoutMs, late: () => late(call) }
+      return writer.run(turn, () => decide(tables, view, request, time.nowMs()))
     },
     read: async (ids) => {
       core.checkOpen()

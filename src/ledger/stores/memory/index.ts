@@ -3,7 +3,6 @@ import { transition } from '../../core/transition.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import type { MemoryStoreOptions } from './assemble.ts'
 import { assemble } from './assemble.ts'
-import { createNextTurn } from './core.ts'
 import type { MemoryTx } from './transactions.ts'
 import { createWatchers } from './watch.ts'
 
@@ -28,7 +27,5 @@ export type { MemoryTx } from './transactions.ts'
  */
 export function memoryStore(options: MemoryStoreOptions = {}): TransactionalStore<MemoryTx> {
   checkOptionNames('memoryStore', options, ['clock', 'testClock'])
-  const parts = { machine: transition, watchers: createWatchers() }
-  // A store with a clock of its own lives in simulated time, in which the event loop does not turn.
-  return assemble(options, options.clock === undefined ? { ...parts, nextTurn: createNextTurn() } : parts)
+  return assemble(options, { machine: transition, watchers: createWatchers() })
 }

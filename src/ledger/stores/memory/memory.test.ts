@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { applyTo } from '../../../testing/apply-all.ts'
 import { createFakeClock } from '../../../testing/fake-clock.ts'
 import { isOnceError } from '../../core/errors.ts'
 import { fingerprintOf } from '../../core/fingerprint.ts'
@@ -187,8 +188,8 @@ test('short calls go before waiting transactions, and one that waits too long is
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
   const first = store.transactions.run(() => paused, TRANSACTION)
   const second = store.transactions.run(async ({ apply }) => (await apply(claimOf('k'))).decision.kind, TRANSACTION)
-  const short = store.claims.apply(claimOf('k'), CALL)
-  const impatient = store.claims.apply(claimOf('late'), { timeoutMs: 100 })
+  const short = applyTo(store, claimOf('k'), CALL)
+  const impatient = applyTo(store, claimOf('late'), { timeoutMs: 100 })
   const busy = store.transactions.run(async () => assert.fail('its turn came'), { ...TRANSACTION, lockMs: 200 })
   const refusals = [
     assert.rejects(impatient, (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no'),
@@ -252,7 +253,7 @@ test('stopping lets what is under way end and refuses the rest', async () => {
   const waiting = store.claims.apply(claimOf('waiting'), CALL)
   let stopped = false
   const stopping = store.stop().then(() => (stopped = true))
-  await assert.rejects(store.claims.apply(claimOf('new'), CALL), (error) => isOnceError(error, 'stopped'))
+  await assert.rejects(applyTo(store, claimOf('new'), CALL), (error) => isOnceError(error, 'stopped'))
   await settled()
   assert.equal(stopped, false)
   go()

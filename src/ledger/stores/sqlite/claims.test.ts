@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { applyAll } from '../../../testing/apply-all.ts'
+import { applyAll, applyTo } from '../../../testing/apply-all.ts'
 import { isOnceError } from '../../core/errors.ts'
 import { FOREVER } from '../../core/limits.ts'
 import type { Applied } from '../../store/port.ts'
@@ -143,7 +143,7 @@ test('after stop every call is refused as stopped, and stopping twice is one sto
   await claimIn(store, 'a')
   await Promise.all([store.stop(), store.stop()])
   const stopped = (error: unknown) => isOnceError(error, 'stopped')
-  await assert.rejects(store.claims.apply(claimOf('b'), CALL), stopped)
+  await assert.rejects(applyTo(store, claimOf('b'), CALL), stopped)
   await assert.rejects(store.claims.read([], CALL), stopped)
   await assert.rejects(store.clock.now(CALL), stopped)
   await assert.rejects(store.sql.query('SELECT 1'), stopped)
@@ -152,8 +152,8 @@ test('after stop every call is refused as stopped, and stopping twice is one sto
 
 test('stop waits for what is under way', async (t) => {
   const store = freshStore(t)
-  const claimed = store.claims.apply(claimOf('a'), CALL)
-  const both = [store.claims.apply(claimOf('b'), CALL), claimed]
+  const claimed = applyTo(store, claimOf('a'), CALL)
+  const both = [applyTo(store, claimOf('b'), CALL), claimed]
   await store.stop()
   assert.deepEqual((await Promise.all(both)).flat().map(kindOf), ['first_attempt', 'first_attempt'])
 })
@@ -167,7 +167,7 @@ test('a path that cannot be shared by connections is refused, and one that does 
   }
   const store = openStore(t, '/nowhere/at/all/records.db')
   await assert.rejects(
-    store.claims.apply(claimOf('a'), CALL),
+    applyTo(store, claimOf('a'), CALL),
     (error) =>
       isOnceError(error, 'store_unavailable') && error.message.includes('/nowhere/at/all') && error.applied === 'no',
   )

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { copyFileSync, renameSync, rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { applyTo } from '../../../testing/apply-all.ts'
 import { isOnceError } from '../../core/errors.ts'
 import { CALL, claimIn, claimOf, freshPath, openStore, settleOf, TRANSACTION } from './test-store.ts'
 
@@ -25,8 +26,8 @@ test('a file that is replaced under a running process is refused, whatever is as
   await store.sql.query('CREATE TABLE orders (name TEXT)')
   const backup = backupOf(path)
   renameSync(backup, path)
-  await assert.rejects(store.claims.apply(claimOf('after'), CALL), isReplaced)
-  await assert.rejects(store.claims.apply(settleOf(grant), CALL), isReplaced)
+  await assert.rejects(applyTo(store, claimOf('after'), CALL), isReplaced)
+  await assert.rejects(applyTo(store, settleOf(grant), CALL), isReplaced)
   await assert.rejects(store.claims.read([grant.id], CALL), isReplaced)
   await assert.rejects(store.upkeep.sweep(null, 100, CALL), isReplaced)
   await assert.rejects(store.clock.now(CALL), isReplaced)
@@ -37,7 +38,7 @@ test('a file that is replaced under a running process is refused, whatever is as
   // Another process that comes now has the restored file, and may claim in it what this one no longer can.
   const restarted = openStore(t, path)
   await claimIn(restarted, 'after')
-  await assert.rejects(store.claims.apply(claimOf('after'), CALL), isReplaced)
+  await assert.rejects(applyTo(store, claimOf('after'), CALL), isReplaced)
 })
 
 test('a transaction whose file is replaced meanwhile does not commit', async (t) => {
@@ -58,7 +59,7 @@ test('a file that was removed is not made anew, and one that is back is used aga
   const grant = await claimIn(store, 'before')
   const aside = `${path}.aside`
   renameSync(path, aside)
-  await assert.rejects(store.claims.apply(claimOf('after'), CALL), isReplaced)
+  await assert.rejects(applyTo(store, claimOf('after'), CALL), isReplaced)
   assert.throws(() => rmSync(path), { code: 'ENOENT' })
   renameSync(aside, path)
   assert.ok((await store.claims.read([grant.id], CALL)).records[0] !== null)

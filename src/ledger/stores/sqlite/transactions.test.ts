@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { TestContext } from 'node:test'
 import { test } from 'node:test'
+import { applyTo } from '../../../testing/apply-all.ts'
 import { isOnceError } from '../../core/errors.ts'
 import type { SqlTx } from '../../store/sql.ts'
 import type { SqliteStore } from './index.ts'
@@ -72,7 +73,7 @@ test('statements of other requests never join an open transaction, and uncommitt
     assert.ok(!JSON.stringify(seen).includes('first'))
     await add(tx, 'second')
   }, TRANSACTION)
-  const claimed = store.claims.apply(claimOf('meanwhile'), CALL).then(() => order.push('claim'))
+  const claimed = applyTo(store, claimOf('meanwhile'), CALL).then(() => order.push('claim'))
   const written = store.sql.query(`INSERT INTO orders (name) VALUES ('beside')`)
   // Reads do not wait for the writer.
   assert.deepEqual(await orders(store), [])
@@ -245,7 +246,7 @@ test('waiting for the writer ends at the bound, with nothing applied', async (t)
   const first = store.transactions.run(() => goOn.promise, TRANSACTION)
   const second = store.transactions.run(async () => assert.fail('it must not run'), { ...TRANSACTION, lockMs: 30 })
   await assert.rejects(second, (error) => isOnceError(error, 'store_busy') && error.applied === 'no')
-  const late = store.claims.apply(claimOf('late'), { timeoutMs: 20 })
+  const late = applyTo(store, claimOf('late'), { timeoutMs: 20 })
   await assert.rejects(late, (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no')
   goOn.resolve()
   await first

@@ -3,6 +3,7 @@ import type { TestContext } from 'node:test'
 import type { AppliedWord, LedgerErrorCode } from '../../../../src/ledger/core/errors.ts'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import { applyTo } from '../../../../src/testing/apply-all.ts'
 import { until } from '../../../../src/testing/until.ts'
 import type { Proxy } from '../../../../tools/proxy/index.ts'
 import { createProxy } from '../../../../tools/proxy/index.ts'
@@ -148,9 +149,9 @@ testPostgres('a server that stops responding makes no caller wait past the deadl
   proxy.pause()
   const late = { timeoutMs: 300 }
   const calls: readonly (() => Promise<unknown>)[] = [
-    () => store.claims.apply(claimOf('a'), late),
+    () => applyTo(store, claimOf('a'), late),
     () => flush(store, byId([claimOf('b'), claimOf('c')]), late),
-    () => store.claims.apply(claimOf('d'), late),
+    () => applyTo(store, claimOf('d'), late),
     () => store.claims.read([claimOf('a').id], late),
     () => store.clock.now(late),
     () => store.transactions.run((session) => session.apply(claimOf('a')), { ...TRANSACTION, ...late }),
@@ -176,7 +177,7 @@ testPostgres('a restart of the server needs no restart of the store', async (t) 
   proxy.refuse()
   proxy.cut()
   await until('the lost connections are noticed', () => open() === 0)
-  await assert.rejects(store.claims.apply(claimOf('away'), CALL), failsWith('store_unavailable', 'no'))
+  await assert.rejects(applyTo(store, claimOf('away'), CALL), failsWith('store_unavailable', 'no'))
   await assert.rejects(
     store.transactions.run(async () => 1, TRANSACTION),
     (error) => isOnceError(error, 'store_unavailable') && /cannot be reached.*ECONNREFUSED/.test(error.message),
@@ -221,7 +222,7 @@ testPostgres('stopping ends in time although the server is silent', async (t) =>
   await claimIn(store, 'warm')
   await store.claims.watch(() => undefined).ready
   proxy.pause()
-  const underWay = store.claims.apply(claimOf('a'), { timeoutMs: 300 }).catch(() => 'failed')
+  const underWay = applyTo(store, claimOf('a'), { timeoutMs: 300 }).catch(() => 'failed')
   // The server stays silent until after the stop, so that whatever waits for it would never end.
   await store.stop()
   assert.equal(await underWay, 'failed')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { isOnceError } from 'onceonly'
 import { claimOf, settleOf } from '../../../../src/ledger/store/test-requests.ts'
+import { applyTo } from '../../../../src/testing/apply-all.ts'
 import { testMariadb } from '../../../support/stores/mariadb/stage.ts'
 
 const CALL = { timeoutMs: 10_000, lockMs: 1_000, refuseTwinOf: null }
@@ -27,7 +28,7 @@ for (const { what, settings, says } of refused) {
   testMariadb(`a pool with ${what} is refused in a sentence`, async ({ database, open }) => {
     const store = open(database.pool(settings))
     for (const call of [
-      () => store.claims.apply(claimOf('a'), CALL),
+      async () => store.claims.apply(claimOf('a'), CALL),
       () => store.transactions.run(({ apply }) => apply(claimOf('a')), CALL),
     ]) {
       await assert.rejects(call, (error) => {
@@ -44,7 +45,7 @@ testMariadb('three connections and one for each transaction are enough', async (
   const keys = Array.from({ length: 50 }, (_, index) => `k${index}`)
   await store.transactions.run(async ({ apply }) => {
     await apply(claimOf('held'))
-    await Promise.all(keys.map((key) => store.claims.apply(claimOf(key), CALL)))
+    await Promise.all(keys.map((key) => applyTo(store, claimOf(key), CALL)))
     const { records } = await store.claims.read([claimOf('k0').id], CALL)
     assert.equal(records[0]?.state, 'in_progress')
   }, CALL)

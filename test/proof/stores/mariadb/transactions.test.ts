@@ -4,6 +4,7 @@ import { isOnceError } from 'onceonly'
 import type { MariadbPool } from 'onceonly/mariadb'
 import { mariadbStore } from 'onceonly/mariadb'
 import { claimOf, DONE, settleOf } from '../../../../src/ledger/store/test-requests.ts'
+import { applyTo } from '../../../../src/testing/apply-all.ts'
 import { poolWith, testMariadb } from '../../../support/stores/mariadb/stage.ts'
 
 /** The number of the error. */
@@ -155,7 +156,7 @@ testMariadb(
     const pool = database.pool()
     for (const table of ['records', 'migrations', 'meta']) await pool.query(`DROP TABLE onceonly_${table}`)
     await pool.query('DROP SEQUENCE onceonly_fences')
-    await assert.rejects(store.claims.apply(claimOf('a'), CALL), (error) => isOnceError(error, 'store_unavailable'))
+    await assert.rejects(applyTo(store, claimOf('a'), CALL), (error) => isOnceError(error, 'store_unavailable'))
     const after = await store.claims.apply(claimOf('a'), CALL)
     assert.ok('lease' in before.decision && 'lease' in after.decision)
     assert.ok(after.decision.lease.fence > before.decision.lease.fence)

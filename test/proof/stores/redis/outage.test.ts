@@ -5,6 +5,7 @@ import type { LedgerEvent, Store } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
 import type { RedisStore, StoreReset } from 'onceonly/redis'
 import { redisStore } from 'onceonly/redis'
+import { applyTo } from '../../../../src/testing/apply-all.ts'
 import { until } from '../../../../src/testing/until.ts'
 import type { Servers, StartedServer } from '../../../../tools/servers/index.ts'
 import { startOwn } from '../../../support/own-server.ts'
@@ -66,7 +67,7 @@ describe('Redis in trouble', () => {
       await fails(store.clock.now(SHORT), 'no')
       await fails(store.queries.count({}, SHORT), 'no')
       const release = { kind: 'forget', id: '0'.repeat(32), by: 'me', ifFence: null, onlyRunning: false } as const
-      await assert.rejects(store.claims.apply(release, SHORT), (error) => isOnceError(error, 'store_unavailable'))
+      await assert.rejects(applyTo(store, release, SHORT), (error) => isOnceError(error, 'store_unavailable'))
     } finally {
       resume(server.pid)
     }

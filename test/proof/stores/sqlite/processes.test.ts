@@ -19,6 +19,7 @@ import {
   sleep,
   TRANSACTION,
 } from '../../../../src/ledger/stores/sqlite/test-store.ts'
+import { applyTo } from '../../../../src/testing/apply-all.ts'
 
 /** Two processes on one file. This file is its own second process: with a role it plays it, without one it tests. */
 
@@ -114,7 +115,7 @@ if (role === undefined) {
     await claimIn(store, 'before')
     const other = start(t, 'hold', file)
     await other.message()
-    const short = store.claims.apply(claimOf('impatient'), { timeoutMs: 50 })
+    const short = applyTo(store, claimOf('impatient'), { timeoutMs: 50 })
     await assert.rejects(short, (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no')
     const transaction = store.transactions.run(async () => undefined, { ...TRANSACTION, lockMs: 50 })
     await assert.rejects(transaction, (error) => isOnceError(error, 'store_busy') && error.applied === 'no')
