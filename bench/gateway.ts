@@ -11,6 +11,12 @@ import { installPeers, peerVersion } from './harness/peers.ts'
 const PAIRS = 15
 const CALLERS = 64
 
+/** A peer without bounds on time and size has no goal where something is recorded, too. */
+const goals: Readonly<Record<PeerName, { readonly get: number; readonly post: number | null }>> = {
+  httpxy: { get: 1, post: 0.75 },
+  'fast-proxy': { get: 0.8, post: null },
+}
+
 await runBench('gateway', async (bench) => {
   await installPeers(bench.progress)
   bench.note(describeDisk())
@@ -18,8 +24,8 @@ await runBench('gateway', async (bench) => {
     `${peers.map(peerVersion).join(', ')}; ${CALLERS} keep-alive connections; callers, proxy and service apart`,
   )
   for (const peer of peers) {
-    await against(bench, peer, 'pass-through GET', 'GET', 0.9)
-    await against(bench, peer, 'protected POST, SQLite', 'POST', 0.6)
+    await against(bench, peer, 'pass-through GET', 'GET', goals[peer].get)
+    await against(bench, peer, 'protected POST, SQLite', 'POST', goals[peer].post)
   }
 })
 
@@ -28,7 +34,7 @@ async function against(
   peer: PeerName,
   what: string,
   method: GatewayTask['method'],
-  atLeast: number,
+  atLeast: number | null,
 ): Promise<void> {
   const time = options.quick
     ? { warmUpMs: 0, warmUpRequests: 1_000, measureMs: 700 }
@@ -47,7 +53,7 @@ async function against(
     other: `the same through ${peer}, which records nothing`,
     measure: byTurns(ours, () => measure({ kind: 'peer', peer })),
     wanted: [
-      { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: { atLeast } },
+      { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', ...(atLeast === null ? {} : { goal: { atLeast } }) },
       { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
       { figure: 'p99Ms', label: 'p99 ms', of: 'ratio' },
       { figure: 'serverCpuUs', label: 'proxy CPU µs per request', of: 'ratio' },

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { basename } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /** A server that a side started in a process of its own, so that the CPU time of its callers is none of its own. */
@@ -17,7 +18,8 @@ export interface ServedOptions {
 
 export async function serve({ program, args = [], env = {} }: ServedOptions): Promise<Served> {
   // The same flags as ours. A profile, if one is wanted, goes into a file of its own.
-  const flags = process.execArgv.map((flag) => flag.replace(/\.cpuprofile$/, '-server.cpuprofile'))
+  const own = `-${basename(program, '.ts')}.cpuprofile`
+  const flags = process.execArgv.map((flag) => flag.replace(/\.cpuprofile$/, own))
   const child = spawn(process.execPath, [...flags, program, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
