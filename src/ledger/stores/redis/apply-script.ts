@@ -8,7 +8,7 @@ import type {
   StartRequest,
 } from '../../core/request.ts'
 import { keptCode, pointerText, stateCode } from '../../store/row.ts'
-import { SHARED_ANSWERS, scriptOf } from './script.ts'
+import { recordScriptOf, SHARED_ANSWERS } from './script.ts'
 import { FORMAT, outcomeText, ownerText, whoText } from './value.ts'
 
 const LINE_END = 10
@@ -30,17 +30,16 @@ const byteOf = (digit: number): number => String(digit).charCodeAt(0)
  * calls, so all records are read by one command, and new ones written and indexed by one each. The loops stand here instead
  * of in functions, because every call would make those functions anew.
  */
-export const applyScript = scriptOf(
+export const applyScript = recordScriptOf(
   'maybe',
   `
-local find, byte, match = string.find, string.byte, string.match
+local find, byte = string.find, string.byte
 local granted, written = {}, {}
 local firstFence = nextFence
 local nowText = whole(now)
-local found = call('MGET', unpack(KEYS, 3))
-local row = 0
+local row, rows = 0, #KEYS - 2
 
-while row < #found do
+while row < rows do
   local kind, upTo, first, second = ARGV[at], row + ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   at = at + 4
   if kind == 'claim' then
@@ -48,7 +47,7 @@ while row < #found do
     local life = ' 1 ' .. nowText .. ' '
     while row < upTo do
       row = row + 1
-      local result = found[row]
+      local result = found[row + 1]
       if not result then
         local key, fence, size = KEYS[2 + row], format('%d', nextFence), #written
         written[size + 1] = key
@@ -70,7 +69,7 @@ while row < #found do
     local expiry = expiryOf(goneAt)
     while row < upTo do
       row = row + 1
-      local stored, own = found[row], ARGV[at]
+      local stored, own = found[row + 1], ARGV[at]
       local result = stored
       -- The claim is of one attempt only, so that a request that names it proves its ownership.
       if stored and find(stored, own, 1, true) == 1 and byte(stored, #own + 1) <= ${byteOf(stateCode.running)} then
@@ -97,7 +96,7 @@ while row < #found do
     local newDueAt = second ~= '-' and whole(now + second)
     while row < upTo do
       row = row + 1
-      local stored, own, ownPointer = found[row], ARGV[at], ARGV[at + 1]
+      local stored, own, ownPointer = found[row + 1], ARGV[at], ARGV[at + 1]
       local result = stored
       if stored and find(stored, own, 1, true) == 1 and byte(stored, #own + 1) <= ${byteOf(stateCode.running)} then
         local state, awaited, dueAt, who, pointer, rest =
@@ -117,15 +116,16 @@ while row < #found do
   else
     while row < upTo do
       row = row + 1
-      answers[${SHARED_ANSWERS} + row] = found[row]
+      answers[${SHARED_ANSWERS} + row] = found[row + 1]
     end
   end
 end
-if #written > 0 then call('MSET', unpack(written)) end
 if #granted > 0 then
   call('ZADD', FENCES, whole(firstFence), table.concat(granted))
-  took(nextFence - FENCE_STEP)
+  written[#written + 1] = META
+  written[#written + 1] = took(nextFence - FENCE_STEP)
 end
+if #written > 0 then call('MSET', unpack(written)) end
 answers[3] = nextFence
 `,
 )

@@ -11,7 +11,7 @@ import type { Pack } from './decide.ts'
 import { decidePack } from './decide.ts'
 import { stoppedError } from './errors.ts'
 import type { Names } from './names.ts'
-import { scriptOf } from './script.ts'
+import { recordScriptOf } from './script.ts'
 import { decodeRecord } from './value.ts'
 import type { Watchers } from './watch.ts'
 
@@ -67,7 +67,7 @@ function packsOf<Row extends { readonly id: RecordId }>({ bucketOf }: Names, row
   return packs
 }
 
-const readScript = scriptOf('no', 'for key = 3, #KEYS do answers[#answers + 1] = call("GET", KEYS[key]) end')
+const readScript = recordScriptOf('no', 'for key = 3, #KEYS do answers[#answers + 1] = found[key - 1] end')
 
 /** The times of several buckets differ by microseconds; the latest is returned. */
 async function readRecords(

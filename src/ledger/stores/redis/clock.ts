@@ -5,7 +5,7 @@ import type { Bucket } from './names.ts'
 import { scriptOf } from './script.ts'
 
 const timeScript = scriptOf('no', '')
-const advanceScript = scriptOf('maybe', `call('HINCRBY', META, 'offset', ARGV[4])`)
+const advanceScript = scriptOf('maybe', `offset = offset + ARGV[4] call('SET', META, metaText())`)
 
 /** The server's time, and an offset for tests that every bucket keeps. */
 export function createClock(core: Core, testClock: boolean): StoreClock {

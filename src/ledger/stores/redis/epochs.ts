@@ -1,5 +1,6 @@
 import { OnceError } from '../../core/errors.ts'
 import type { Fence } from '../../core/identity.ts'
+import { layoutError } from './errors.ts'
 import type { Bucket } from './names.ts'
 import { LAYOUT } from './script.ts'
 
@@ -58,10 +59,7 @@ export function createEpochs(count: number, report: (event: StoreReset) => void)
 
 function checkName(epoch: string, count: number): void {
   const [layout, buckets] = epoch.split(':')
-  if (layout !== LAYOUT) {
-    const what = 'This Redis holds records of another version of the store under the same `prefix`.'
-    throw new OnceError('schema_too_new', `${what} Choose another \`prefix\`, or remove the old keys.`)
-  }
+  if (layout !== LAYOUT) throw layoutError()
   if (Number(buckets) !== count) {
     throw new OnceError('bad_option', `This Redis holds a store of ${buckets} \`buckets\`, not of ${count}.`)
   }

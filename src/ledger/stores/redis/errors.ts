@@ -18,8 +18,17 @@ export function isDemoted(error: unknown): boolean {
 export function storeError(error: unknown, whenLost: AppliedWord): OnceError {
   if (isOnceError(error)) return error
   const message = error instanceof Error ? error.message : String(error)
+  if (/\bWRONGTYPE\b/.test(message)) return layoutError()
   const applied = NOT_BEGUN.test(message) ? 'no' : whenLost
   return new OnceError('store_unavailable', `Redis failed: ${message}.`, { cause: error, applied })
+}
+
+/** Every bucket is looked at before anything is written, so that nothing happened to the keys that are there. */
+export function layoutError(): OnceError {
+  const what = 'This Redis holds keys of another version of the store under the same `prefix`.'
+  return new OnceError('schema_too_new', `${what} Choose another \`prefix\`, or remove the old keys.`, {
+    applied: 'no',
+  })
 }
 
 export function timeoutError(timeoutMs: number, applied: AppliedWord): OnceError {

@@ -23,10 +23,9 @@ const SEARCH_SHARE = 1 / 2
 const lapsedScript = indexScriptOf(
   'no',
   `
-local left, opened, seen = ${STEP_ROWS}, {}, nil
-local from = call('HGET', META, 'seen') or '0'
+local left, opened, before = ${STEP_ROWS}, {}, seen
 repeat
-  local places = call('ZRANGEBYSCORE', FENCES, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, ${PLACES})
+  local places = call('ZRANGEBYSCORE', FENCES, '(' .. seen, '+inf', 'WITHSCORES', 'LIMIT', 0, ${PLACES})
   for place = 1, #places, 2 do
     local ids = places[place]
     for first = 1, #ids, ID_DIGITS do
@@ -40,13 +39,12 @@ repeat
       end
       left = left - 1
     end
-    from = places[place + 1]
-    seen = from
+    seen = places[place + 1]
     if left <= 0 then break end
   end
 until #places == 0 or left <= 0
 if #opened > 0 then call('ZADD', OPEN, unpack(opened)) end
-if seen then call('HSET', META, 'seen', seen) end
+if seen ~= before then call('SET', META, metaText()) end
 answer(left <= 0 and 1 or 0)
 
 local due, most = now - ${limits.leaseGraceMs}, tonumber(ARGV[4])

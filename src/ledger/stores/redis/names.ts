@@ -10,8 +10,9 @@ export const BUCKETS_MOST = 16
 export interface Bucket {
   readonly number: number
   /**
-   * The largest fence, how often fences were given, the offset of the test clock, the epoch (a name that this bucket got
-   * when it was empty), and up to which fence the search for lapsed leases has seen the records.
+   * The epoch (a name that this bucket got when it was empty), the largest fence, how often fences were given, the offset
+   * of the test clock, and up to which fence the search for lapsed leases has seen the records: one text, read with the
+   * records and written with them.
    */
   readonly meta: string
   /**

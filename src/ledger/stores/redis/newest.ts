@@ -32,7 +32,7 @@ repeat
         local value = call('GET', ARGV[7] .. id)
         if value and select(2, partsOf(value)) ~= fence then value = false end
         -- A count does not need the outcomes, which may be large.
-        if value and ARGV[8] == 'heads' then value = string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n' end
+        if value and ARGV[8] == 'heads' then value = match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n' end
         answer({ id, whole(fence), value, call('HGET', COUNTS, id) })
       end
     end

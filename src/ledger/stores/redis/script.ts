@@ -43,20 +43,20 @@ export const LAYOUT = 'layout-2'
 const PRELUDE = `
 local META, FENCES = KEYS[1], KEYS[2]
 local FENCE_STEP, ID_DIGITS = ${BUCKETS_MOST}, ${ID_HEX_DIGITS}
-local call, format, sub = redis.call, string.format, string.sub
+local call, format, sub, match = redis.call, string.format, string.sub, string.match
 local stamp = call('TIME')
-local known = call('HMGET', META, 'fence', 'turns', 'epoch', 'offset')
+READ
 local micros = stamp[1] * 1000000 + stamp[2]
-local offset = tonumber(known[4] or 0)
-local now = (micros - micros % 1000) / 1000 + offset
-local last = tonumber(known[1] or 0)
-local turns = tonumber(known[2] or 0)
-local epoch = known[3]
-if not epoch then
+local epoch, last, turns, offset, seen
+if found[1] then
+  epoch, last, turns, offset, seen = match(found[1], '^(%S+) (%d+) (%d+) (%d+) (%S+)$')
+  last, turns, offset = tonumber(last), tonumber(turns), tonumber(offset)
+else
   -- Never the name of the life before, which began at another time.
   epoch = '${LAYOUT}:' .. ARGV[2] .. ':' .. format('%d', micros)
-  call('HSET', META, 'epoch', epoch)
+  last, turns, offset, seen = 0, 0, 0, '0'
 end
+local now = (micros - micros % 1000) / 1000 + offset
 local nextFence = math.max(last, micros)
 nextFence = nextFence - nextFence % FENCE_STEP + FENCE_STEP + ARGV[1]
 local answers = { now, epoch, nextFence, last, turns, last, turns }
@@ -65,14 +65,18 @@ local at = ${SHARED_ARGUMENTS + 1}
 -- Lua would write large numbers with an exponent.
 local function whole(number) return format('%d', number) end
 
--- Keeps the largest fence, for all that are given later.
+local function metaText() return format('%s %d %d %d %s', epoch, last, turns, offset, seen) end
+
+-- Keeps the largest fence, for all that are given later. The result has to be written.
 local function took(fence)
   last = math.max(last, fence)
   turns = turns + 1
-  call('HSET', META, 'fence', whole(last), 'turns', whole(turns))
   answers[6] = last
   answers[7] = turns
+  return metaText()
 end
+
+if not found[1] then call('SET', META, metaText()) end
 
 -- A record with an end also gets one from Redis, in real time: the last argument of its SET, or nothing.
 local function expiryOf(goneAt)
@@ -85,6 +89,11 @@ local function write(key, value, expiry)
 end
 `
 
+const READ_META = `local found = { call('GET', META) }`
+const READ_ALL = `local found = call('MGET', META, unpack(KEYS, 3))`
+
+const prelude = (read: string): string => PRELUDE.replace('READ', read)
+
 /** For the scripts that do more than a request needs. */
 const INDEXES = `
 local OPEN, UNKNOWNS, COUNTS = KEYS[3], KEYS[4], KEYS[5]
@@ -95,7 +104,7 @@ local function answer(value) answers[#answers + 1] = value end
 -- The head of a record, as value.ts writes it.
 local function partsOf(value)
   local fence, state, dueAt, expiresAt, goneAt =
-    string.match(value, '^${FORMAT} (%d+) %S+ (%d) %d (%S+) %S+ (%S+) (%S+) ')
+    match(value, '^${FORMAT} (%d+) %S+ (%d) %d (%S+) %S+ (%S+) (%S+) ')
   return tonumber(state), tonumber(fence), dueAt, expiresAt, goneAt
 end
 
@@ -112,13 +121,18 @@ local function isOpen(state) return state == ${stateCode.reserved} or state == $
 
 /** A script that needs no more than the records and their index. It ends with the answers. */
 export function scriptOf(whenLost: AppliedWord, lua: string): Script {
-  return finished(whenLost, PRELUDE + lua, ({ meta, fences }) => [meta, fences])
+  return finished(whenLost, prelude(READ_META) + lua, ({ meta, fences }) => [meta, fences])
+}
+
+/** The same for a script that reads records: all of them at once, into `found`, behind what is shared. */
+export function recordScriptOf(whenLost: AppliedWord, lua: string): Script {
+  return finished(whenLost, prelude(READ_ALL) + lua, ({ meta, fences }) => [meta, fences])
 }
 
 /** A script that also uses the other indexes. */
 export function indexScriptOf(whenLost: AppliedWord, lua: string): Script {
   const keys = ({ meta, fences, open, unknowns, counts }: Bucket) => [meta, fences, open, unknowns, counts]
-  return finished(whenLost, PRELUDE + INDEXES + lua, keys)
+  return finished(whenLost, prelude(READ_META) + INDEXES + lua, keys)
 }
 
 function finished(whenLost: AppliedWord, body: string, sharedKeys: Script['sharedKeys']): Script {

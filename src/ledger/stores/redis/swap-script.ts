@@ -49,7 +49,7 @@ for each = FIRST_KEY, #KEYS do
     answer(1)
   end
 end
-if highest > 0 then took(highest) end
+if highest > 0 then call('SET', META, took(highest)) end
 `,
 )
 

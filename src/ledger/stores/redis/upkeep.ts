@@ -43,7 +43,7 @@ local function stays(id, fence)
   local isFinal = state == ${stateCode.succeeded} or state == ${stateCode.failed_terminal}
   if isFinal and tonumber(expiresAt) <= now then
     local value = call('GET', keyOf(id))
-    local emptied = string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n'
+    local emptied = match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n'
     if value ~= emptied then write(keyOf(id), emptied, expiryOf(goneAt)) end
   end
   return true
@@ -110,9 +110,9 @@ for field = 5, #ARGV, 5 do
   local id = ARGV[field]
   local head = headOf(ARGV[4] .. id)
   if head then
-    local incarnation = string.match(head, '\\n(%d+) ')
+    local incarnation = match(head, '\\n(%d+) ')
     local counted = call('HGET', COUNTS, id) or ''
-    local life, replays, conflicts, running, last = string.match(counted, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+    local life, replays, conflicts, running, last = match(counted, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
     -- A new incarnation is a new record where repeats are counted.
     if life ~= incarnation then replays, conflicts, running, last = 0, 0, 0, 0 end
     local sums = whole(replays + ARGV[field + 1]) .. ' ' .. whole(conflicts + ARGV[field + 2])

@@ -163,7 +163,9 @@ describe('Redis in trouble', () => {
     const { pay } = ledgerOn(store)
     for (let n = 0; n < 40; n++) await pay.run(who(`k${n}`), null, () => n)
     // As an older file, or a replica that lagged behind, would have it.
-    await client.hset(`{${prefix}:2}:meta`, 'fence', '16')
+    const meta = `{${prefix}:2}:meta`
+    const [epoch, , ...rest] = ((await client.get(meta)) ?? '').split(' ')
+    await client.set(meta, [epoch, '16', ...rest].join(' '))
     await store.queries.count({}, CALL)
     assert.deepEqual(resets, [{ kind: 'store_reset', what: 'rolled_back', bucket: 2 }])
     await store.queries.count({}, CALL)
@@ -173,15 +175,12 @@ describe('Redis in trouble', () => {
   test('an older state is reported by the process that knew a newer one, also when another has used it since', async () => {
     const { store, prefix, resets } = open()
     const { pay } = ledgerOn(store)
-    const older: Record<string, string>[] = []
+    const older: string[] = []
     const metas = [0, 1, 2, 3].map((bucket) => `{${prefix}:${bucket}}:meta`)
     await pay.run(who('old'), null, () => 1)
-    for (const meta of metas) older.push(await client.hgetall(meta))
+    for (const meta of metas) older.push((await client.get(meta)) ?? '')
     for (let n = 0; n < 40; n++) await pay.run(who(`k${n}`), null, () => n)
-    for (const [at, meta] of metas.entries()) {
-      await client.del(meta)
-      await client.hset(meta, older[at] ?? {})
-    }
+    for (const [at, meta] of metas.entries()) await client.set(meta, older[at] ?? '')
     const otherResets: StoreReset[] = []
     const other = redisStore(client, { prefix, testClock: true, on: (event) => otherResets.push(event) })
     ends.push(() => other.stop())
@@ -204,14 +203,18 @@ describe('Redis in trouble', () => {
   })
 
   test('keys of another layout are refused by name before anything is written', async () => {
-    const { store, prefix } = open()
-    await client.hset(`{${prefix}:1}:meta`, 'epoch', '4:as-an-older-version-wrote-it:1')
-    const { pay } = ledgerOn(store)
-    await assert.rejects(
-      pay.run(who('a'), null, () => assert.fail('no effect')),
-      (error) => isOnceError(error, 'schema_too_new'),
-    )
-    assert.deepEqual(await client.keys(`{${prefix}:*}:r:*`), [])
+    const older = async (meta: string) => void (await client.hset(meta, 'epoch', '4:as-an-older-version-wrote-it:1'))
+    const newer = async (meta: string) => void (await client.set(meta, 'layout-3:4:1 16 1 0 0'))
+    for (const writeMeta of [older, newer]) {
+      const { store, prefix } = open()
+      await writeMeta(`{${prefix}:1}:meta`)
+      const { pay } = ledgerOn(store)
+      await assert.rejects(
+        pay.run(who('a'), null, () => assert.fail('no effect')),
+        (error) => isOnceError(error, 'schema_too_new'),
+      )
+      assert.deepEqual(await client.keys(`{${prefix}:*}:r:*`), [])
+    }
   })
 
   test('what Redis removed by itself is gone from the indexes after a sweep, and a new life is not swept', async () => {
