@@ -35,7 +35,7 @@ async function crowd({ options, side, compare }: Bench, server: RedisServer, fsy
       () => measure(ours),
       () => measure(other),
     ),
-    wanted: wanted({ atLeast: 0.7 }),
+    wanted: wanted({ atLeast: 0.8 }),
   })
 }
 
@@ -54,7 +54,7 @@ async function alone({ options, sideBySide, compare }: Bench, server: RedisServe
         }
         return sideBySide(sides, slices.count, oursFirst)
       }),
-    wanted: wanted({ atLeast: 0.8 }),
+    wanted: wanted({ atLeast: 0.85 }),
   })
 }
 

@@ -65,7 +65,7 @@ export function redisSubjects(url: string): { open(): Promise<Subject>; end(): P
     const prefix = `kit:${process.pid}:${++prefixes}`
     const stores: Store[] = []
     const another = async () => {
-      const store = redisStore(client, { prefix, testClock: true })
+      const store = redisStore(client, { prefix, testClock: true, buckets: 4 })
       stores.push(store)
       return store
     }

@@ -26,8 +26,7 @@ const nothingQueued = { lazyConnect: false, enableOfflineQueue: false }
 const single = { ...nothingQueued, ...nothingTwice, retryStrategy: reconnectMs }
 const cluster = {
   lazyConnect: false,
-  // Its nodes are connected to one by one, when they are first needed: what is for a node that is just being connected
-  // to
+  // Its nodes are connected to one by one, when they are first needed: what is for a node that is just being connected to
   // waits for that, and fails with the first try that does.
   enableOfflineQueue: true,
   redisOptions: nothingTwice,
@@ -61,6 +60,10 @@ export function checkClient(client: unknown): void {
   if (!can('duplicate') || !can('sendCommand') || !can('destroy') || !('isReady' in client)) {
     throw wrong('an object without its methods')
   }
+}
+
+export function isClusterClient(client: RedisClient): boolean {
+  return isIoRedis(client) && isCluster(client)
 }
 
 function isIoRedis(client: RedisClient): client is IoRedisClient {

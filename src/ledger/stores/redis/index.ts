@@ -4,7 +4,7 @@ import { createClaims } from './claims.ts'
 import { createClock } from './clock.ts'
 import { createCore } from './core.ts'
 import type { RedisClient } from './driver.ts'
-import { checkClient } from './driver.ts'
+import { checkClient, isClusterClient } from './driver.ts'
 import type { Durability } from './durability.ts'
 import { readDurability } from './durability.ts'
 import type { StoreReset } from './epochs.ts'
@@ -26,7 +26,7 @@ export interface RedisStoreOptions {
   /**
    * In how many parts the records are kept, 1 to 16; a part lives on one node of a cluster. All processes must agree,
    * and it cannot be changed later.
-   * @default 4
+   * @default 1 on a server, 4 on a cluster
    */
   readonly buckets?: number
   /**
@@ -43,8 +43,9 @@ export interface RedisStore extends Store {
   durability(call: Call): Promise<Durability>
 }
 
-/** A batch of 256 requests is four script calls, and a small cluster has work for each node. */
-const BUCKETS = 4
+/** A server runs one script at a time, and has less to do with few large ones; a small cluster has work for each node. */
+const SERVER_BUCKETS = 1
+const CLUSTER_BUCKETS = 4
 
 /**
  * Claims on Redis 6.2 or newer. There are no transactions: an effect in a database belongs into a store in it.
@@ -57,7 +58,8 @@ const BUCKETS = 4
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   checkClient(client)
   checkOptionNames('redisStore', options, ['prefix', 'buckets', 'testClock', 'on'])
-  const { prefix = 'onceonly', buckets = BUCKETS, on = () => undefined } = options
+  const usualBuckets = isClusterClient(client) ? CLUSTER_BUCKETS : SERVER_BUCKETS
+  const { prefix = 'onceonly', buckets = usualBuckets, on = () => undefined } = options
   const names = namesOf(prefix, buckets)
   const core = createCore(client, names, on)
   const watchers = createWatchers(client, names)

@@ -42,7 +42,7 @@ describe('Redis in trouble', () => {
   function open(): { store: RedisStore; prefix: string; resets: StoreReset[] } {
     const prefix = `outage:${++prefixes}`
     const resets: StoreReset[] = []
-    const store = redisStore(client, { prefix, testClock: true, on: (event) => resets.push(event) })
+    const store = redisStore(client, { prefix, buckets: 4, testClock: true, on: (event) => resets.push(event) })
     ends.push(() => store.stop())
     return { store, prefix, resets }
   }
@@ -182,7 +182,8 @@ describe('Redis in trouble', () => {
     for (let n = 0; n < 40; n++) await pay.run(who(`k${n}`), null, () => n)
     for (const [at, meta] of metas.entries()) await client.set(meta, older[at] ?? '')
     const otherResets: StoreReset[] = []
-    const other = redisStore(client, { prefix, testClock: true, on: (event) => otherResets.push(event) })
+    const on = (event: StoreReset) => void otherResets.push(event)
+    const other = redisStore(client, { prefix, buckets: 4, testClock: true, on })
     ends.push(() => other.stop())
     const { pay: payOther } = ledgerOn(other)
     for (let n = 0; n < 12; n++) await payOther.run(who(`other${n}`), null, () => n)
