@@ -2,8 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { frontLimits } from './limits.ts'
 
-/** By connection, the responses that its client still waits for. */
-const unanswered = new WeakMap<Socket, Set<ServerResponse>>()
+/**
+ * The responses that the client of a connection still waits for, in order. They stand on the connection: entries of a table
+ * that come and go with every request cost more than the request's own work here.
+ */
+const unanswered = Symbol('onceonly.unanswered')
+
+type Pipelined = Socket & { [unanswered]?: ServerResponse[] }
 
 /**
  * Whether a request may begin: its connection is cut when it has too many that are not answered yet. Node hands over all
@@ -17,25 +22,33 @@ export function mayPipeline(
   cut: () => void = () => {},
 ): boolean {
   if (socket.destroyed) return false
-  const waiting = unanswered.get(socket) ?? watched(socket)
-  const isCut = waiting.size >= frontLimits.pipelined
-  waiting.add(response)
+  const waiting = (socket as Pipelined)[unanswered] ?? watched(socket)
+  const isCut = waiting.length >= frontLimits.pipelined
+  waiting.push(response)
   if (isCut) {
     cut()
     socket.destroy()
     skipRest(socket)
     return false
   }
-  response.once('close', () => waiting.delete(response))
+  response.once('close', answered)
   return true
 }
 
-function watched(socket: Socket): Set<ServerResponse> {
-  const waiting = new Set<ServerResponse>()
-  unanswered.set(socket, waiting)
+/** Answers leave in the order of their requests, so that it is nearly always the first. */
+function answered(this: ServerResponse): void {
+  const waiting = (this.req.socket as Pipelined)[unanswered]
+  const at = waiting?.indexOf(this) ?? -1
+  if (at >= 0) waiting?.splice(at, 1)
+}
+
+function watched(socket: Pipelined): ServerResponse[] {
+  const waiting: ServerResponse[] = []
+  socket[unanswered] = waiting
   // Some versions of Node close only the response whose turn it is, and the others would hold their slots forever.
   socket.once('close', () => {
-    for (const response of waiting) {
+    // A copy: every response that is closed leaves the list.
+    for (const response of [...waiting]) {
       if (response.closed || response.socket !== null) continue
       Object.assign(response, { destroyed: true, _closed: true })
       response.emit('close')

@@ -30,7 +30,7 @@ type Begun = Delivery & { readonly headers: RawHeaders }
 /** Brings the upstream's answer to the client, and records it before its last byte leaves. Never rejects. */
 export async function deliver(given: Delivery): Promise<Delivered> {
   const { answer } = given
-  const delivery: Begun = { ...given, headers: answerHeaders(answer.rawHeaders) }
+  const delivery: Begun = { ...given, headers: answerHeaders(answer) }
   const length = Number(answer.headers['content-length'] ?? Number.NaN)
   const bodiless = delivery.response.req.method === 'HEAD' || hasNoBody(answer.statusCode ?? 0)
   if (bodiless || length <= Math.min(gatewayLimits.wholeAnswerBytes, delivery.maxBytes)) return deliverWhole(delivery)

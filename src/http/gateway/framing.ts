@@ -18,7 +18,7 @@ export function whyMisframed(message: IncomingMessage): string | null {
   }
   if (hostLines(rawHeaders) > 1) return 'There is more than one Host header.'
   // What belongs to the connection ends here: no rule may go by a header that its upstream never sees.
-  for (const name of connectionOnly(rawHeaders) ?? []) delete headers[name]
+  for (const name of connectionOnly(message) ?? []) delete headers[name]
   return null
 }
 

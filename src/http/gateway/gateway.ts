@@ -186,7 +186,9 @@ export function serve(serving: Serving): Gateway {
   const front = createFront()
   const upstreams = new Set([...rules, ...(pass === null ? [] : [pass])].map(({ upstream }) => upstream))
   let draining = false
-  const busy = new Set<object>()
+  /** Responses that are not closed, and protected requests whose outcome is not written down. */
+  let busy = 0
+  const idle = () => void busy--
   /** Node may have read more from these by now, and hands it over all the same. */
   const refused = new WeakSet<Duplex>()
   const pipes = new Set<Duplex>()
@@ -203,8 +205,8 @@ export function serve(serving: Serving): Gateway {
     if (!mayPipeline(message, response, cut)) return
     const target = message.url ?? '/'
     if (draining) response.shouldKeepAlive = false
-    busy.add(response)
-    response.once('close', () => busy.delete(response))
+    busy++
+    response.once('close', idle)
     const misframed = whyMisframed(message)
     if (misframed !== null) return refuse(response, misframed)
     if (isOwn(target)) {
@@ -221,9 +223,8 @@ export function serve(serving: Serving): Gateway {
     if (expects && !(rule !== null && lengthOf(message) > rule.maxBodyBytes)) response.writeContinue()
     if (rule === null) return passOn(passing, message, response, intake)
     // What is recorded must be written down before the process ends, whether its client waits for it or not.
-    const work = protect(rule, message, response, intake, serving.on)
-    busy.add(work)
-    void work.catch(onError).finally(() => busy.delete(work))
+    busy++
+    void protect(rule, message, response, intake, serving.on).catch(onError).then(idle)
   }
 
   function turnAway(problems: ProblemWriter, message: IncomingMessage, response: ServerResponse, note: Note): void {
@@ -304,7 +305,7 @@ export function serve(serving: Serving): Gateway {
     // A connection that looks idle may carry a request already: it gets a moment, and its last answer says "close".
     await pause(Math.min(gatewayLimits.lingerMs, drainMs))
     const giveUpAt = performance.now() + drainMs
-    while (busy.size > 0 && performance.now() < giveUpAt) await pause(LOOK_MS)
+    while (busy > 0 && performance.now() < giveUpAt) await pause(LOOK_MS)
     server.closeAllConnections()
     for (const socket of pipes) socket.destroy()
     for (const link of serving.links) link.stop()

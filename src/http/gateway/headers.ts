@@ -76,19 +76,16 @@ export function methodsAskedFor(headers: IncomingMessage['headers']): readonly s
   return methods === null ? [] : methods.map((each) => each.trim().toUpperCase())
 }
 
-/** The names that a message itself declares to be of its connection. Null for the usual ones. */
-export function connectionOnly(raw: RawHeaders): ReadonlySet<string> | null {
+/** The names that a message itself declares to be of its connection; Node joins several lines. Null for the usual ones. */
+export function connectionOnly({ headers }: IncomingMessage): ReadonlySet<string> | null {
+  const { connection } = headers
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return null
   let names: Set<string> | null = null
-  for (let at = 0; at < raw.length; at += 2) {
-    if (nameOf(raw[at] as string).lower !== 'connection') continue
-    const value = raw[at + 1] as string
-    if (value === 'keep-alive' || value === 'close') continue
-    for (const part of value.split(',')) {
-      const name = part.trim().toLowerCase()
-      if (name === '' || name === 'close' || hopByHop.has(name) || endToEnd.test(name)) continue
-      names ??= new Set()
-      names.add(name)
-    }
+  for (const part of connection.split(',')) {
+    const name = part.trim().toLowerCase()
+    if (name === '' || name === 'close' || hopByHop.has(name) || endToEnd.test(name)) continue
+    names ??= new Set()
+    names.add(name)
   }
   return names
 }
@@ -156,7 +153,7 @@ export function requestHeaders(options: RequestHeadersOptions): string[] {
   const { message, trustForwarded, host, length, identityEncoding = false } = options
   const { proto, addresses } = options.client ?? clientOf(message, trustForwarded)
   const raw = message.rawHeaders
-  const dropped = connectionOnly(raw)
+  const dropped = connectionOnly(message)
   const headers: string[] = []
   let sawHost = false
   for (let at = 0; at < raw.length; at += 2) {
@@ -189,8 +186,9 @@ function hasBodyHeaders({ headers }: IncomingMessage): boolean {
 }
 
 /** The headers for the client. */
-export function answerHeaders(raw: RawHeaders): string[] {
-  const dropped = connectionOnly(raw)
+export function answerHeaders(answer: IncomingMessage): string[] {
+  const raw = answer.rawHeaders
+  const dropped = connectionOnly(answer)
   const headers: string[] = []
   for (let at = 0; at < raw.length; at += 2) {
     const { lower, kind } = nameOf(raw[at] as string)

@@ -16,7 +16,7 @@ import { Crowded } from './crowded.ts'
 import type { Fingerprints } from './fingerprints.ts'
 import { createFingerprints } from './fingerprints.ts'
 import { gatewayLimits } from './limits.ts'
-import type { Turn } from './spool.ts'
+import { NO_ROOM, type Turn } from './spool.ts'
 import type { Note } from './watch.ts'
 
 /** What one gateway takes on at once, shared between the addresses of its clients. */
@@ -121,10 +121,10 @@ export function takeIn(
   mostBytes: number,
 ): Intake | null {
   const key = clientKey(message, trustForwarded)
+  if (!hasContent(message)) return { front, key, ...NO_ROOM, looking: null, note }
   const [memory, disk] = [front.memory.hold(key), front.disk.hold(key)]
   const turn = turnOf(front, key, () => intake.looking)
   const intake: Intake = { front, key, memory, disk, turn, looking: null, note }
-  if (!hasContent(message)) return intake
   if (!front.receiving.enter(key)) return null
   let onItsWay = true
   const arrived = () => {

@@ -64,6 +64,7 @@ export function passOn(
     stopGathering()
     stopWaiting()
     intake.memory.release()
+    if (!response.writableFinished) under?.destroy()
   })
 
   // 1. Enough of the body, 2. a place at the upstream, 3. the request itself.
@@ -104,12 +105,7 @@ export function passOn(
     under = request
     let answered = false
     connectWithin(request, pass.times.connectMs)
-    const clientLeft = () => {
-      if (!response.writableFinished) request.destroy()
-    }
-    response.once('close', clientLeft)
     const failed = (error: Error) => {
-      response.off('close', clientLeft)
       if (answered || response.destroyed) return drop()
       // The upstream closed an idle connection while we used it. What changes nothing can be asked again.
       if (!again && request.reusedSocket && !hasBody && SAFE.has(method)) return placed(true)
@@ -158,7 +154,7 @@ function relay(answer: IncomingMessage, response: ServerResponse): void {
   const status = answer.statusCode ?? 0
   const length = answer.headers['content-length']
   answer.on('error', () => response.destroy())
-  response.writeHead(status, answer.statusMessage, answerHeaders(answer.rawHeaders))
+  response.writeHead(status, answer.statusMessage, answerHeaders(answer))
   if (length === undefined || length === '0' || hasNoBody(status) || response.req.method === 'HEAD') {
     // Events come one by one, perhaps never: the client needs the headers at once.
     if (length === undefined) response.flushHeaders()

@@ -67,7 +67,8 @@ export interface SpoolOptions {
 
 const noRoom: Hold = { cover: () => false, release() {} }
 const noTurn: Turn = { take: () => Promise.resolve(false), give() {} }
-const NO_ROOM: SpoolRoom = { memory: noRoom, disk: noRoom, turn: noTurn }
+/** Of a request without a body, which needs none. */
+export const NO_ROOM: SpoolRoom = { memory: noRoom, disk: noRoom, turn: noTurn }
 
 const NOTHING = Buffer.alloc(0)
 

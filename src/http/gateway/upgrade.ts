@@ -46,7 +46,7 @@ export function passUpgrade(pass: Pass, message: IncomingMessage, client: Duplex
 
 /** A head as it goes over the wire. What its parser let through has no line ends in it. */
 function headOf(answer: IncomingMessage, added: readonly string[]): string {
-  const headers = [...answerHeaders(answer.rawHeaders), ...added]
+  const headers = [...answerHeaders(answer), ...added]
   const lines = [`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage ?? ''}`]
   for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
   return `${lines.join('\r\n')}\r\n\r\n`

@@ -65,7 +65,8 @@ export function createUpstream(address: string, ca?: string): Upstream {
       return keep(socket)
     },
   })
-  const common: RequestOptions = { ...placeOf(url), agent, setHost: false }
+  // The pool's limit for idle connections is none for a request that thinks.
+  const common: RequestOptions = { ...placeOf(url), agent, setHost: false, timeout: 0 }
   const request = secure ? httpsRequest : httpRequest
 
   const { upstreamSockets, upstreamQueue, upstreamQueueMs } = gatewayLimits
@@ -80,10 +81,7 @@ export function createUpstream(address: string, ca?: string): Upstream {
       if (on === 'fresh') dropStale(agent)
       const path = target === '*' ? target : prefix + target
       const from = on === 'own' ? { ...common, ...trust, agent: false } : common
-      const opened = request({ ...from, method, path, headers: headers as never })
-      // The pool's limit for idle connections is none for a request that thinks.
-      opened.setTimeout(0)
-      return opened
+      return request({ ...from, method, path, headers: headers as never })
     },
     stop: () => agent.destroy(),
   }

@@ -24,15 +24,15 @@ const nothing = () => {}
  * @param connected called when there is one: from then on bytes may have left
  */
 export function connectWithin(request: ClientRequest, connectMs: number, connected: () => void = nothing): void {
-  const giveUp = () => request.destroy(new Error(`No connection within ${connectMs} ms.`))
-  const timer = setTimeout(giveUp, connectMs)
-  const made = () => {
-    clearTimeout(timer)
-    connected()
-  }
   request.once('socket', (socket) => {
-    if (!socket.connecting) made()
-    else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', made)
+    // A connection of the pool, as for most requests.
+    if (!socket.connecting) return connected()
+    const giveUp = () => request.destroy(new Error(`No connection within ${connectMs} ms.`))
+    const timer = setTimeout(giveUp, connectMs)
+    socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+      clearTimeout(timer)
+      connected()
+    })
+    request.once('close', () => clearTimeout(timer))
   })
-  request.once('close', () => clearTimeout(timer))
 }
