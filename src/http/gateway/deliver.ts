@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Captured } from '../protocol/exchange.ts'
 import { hasNoBody } from '../protocol/exchange.ts'
 import { createPassage } from '../protocol/passage.ts'
-import type { Running } from '../protocol/running.ts'
 import type { RawHeaders } from './headers.ts'
 import { answerHeaders, headerList } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
 import { endInOnePiece } from './one-piece.ts'
+import type { Recording } from './send-once.ts'
 
 /** The end of the body was not seen. */
 const UNSEEN = { bytes: null, sha256: null }
@@ -14,7 +14,7 @@ const UNSEEN = { bytes: null, sha256: null }
 export interface Delivery {
   readonly answer: IncomingMessage
   readonly response: ServerResponse
-  readonly running: Running<unknown>
+  readonly running: Recording
   readonly maxBytes: number
   /** What is recorded of what is answered. */
   readonly keep: (captured: Captured) => Captured
@@ -81,7 +81,7 @@ async function deliverStream(delivery: Begun, lengthKnown: boolean): Promise<voi
     headers,
     maxBytes,
     running: {
-      ...running,
+      context: running.context,
       finish: (seen) => running.finish(captured(delivery, seen.body)),
       // The status was given; what was cut after it cannot change what happened. Where the rest can be asked for, it
       // is.

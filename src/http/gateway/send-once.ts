@@ -8,6 +8,9 @@ import type { Asked, Rule } from './rule.ts'
 import type { RequestHead, Sent } from './upstream.ts'
 import { keepPlace, placeAt, send } from './upstream.ts'
 
+/** What the delivery of an answer needs of a running request. */
+export type Recording = Pick<Running<unknown>, 'context' | 'finish' | 'fail'>
+
 export interface SentOnce {
   readonly sent: Sent
   /** An earlier request under the same key has an unknown outcome. */
@@ -85,10 +88,10 @@ function sentBefore(sent: Sent): Sent {
 export const ofThisTry = new Set([401, 403, 404, 407, 408, 409, 421, 425, 429, 503])
 
 /** The client gets the service's response; the earlier request's outcome stays unknown, and a retry may ask again. */
-export function stillInDoubt(running: Running<unknown>, status: number): Running<unknown> {
+export function stillInDoubt(running: Recording, status: number): Recording {
   const finish = async () => {
     await running.fail(new Error(`An earlier try is in doubt, and the upstream answered ${status} to this one.`))
     return null
   }
-  return { ...running, finish }
+  return { context: running.context, finish, fail: (error) => running.fail(error) }
 }

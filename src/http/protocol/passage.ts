@@ -8,7 +8,7 @@ export interface PassageOptions {
   readonly status: number
   readonly headers: HeaderList
   readonly maxBytes: number
-  readonly running: Running<unknown>
+  readonly running: Pick<Running<unknown>, 'context' | 'finish' | 'fail'>
   readonly thrown?: unknown
   /** How long a handler whose client left may pause in the middle of its answer; half a minute, when left out. */
   readonly idleMs?: number | undefined

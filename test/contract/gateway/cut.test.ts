@@ -44,3 +44,14 @@ test('without keys of its own a cut answer is the outcome, and nothing is sent a
   assert.equal((await world.ask()).problem, 'response-not-stored')
   assert.equal(wire.requests, 1)
 })
+
+test('a refusal that was cut while an earlier try is in doubt leaves the key to the retry', async (context) => {
+  const busy = 'HTTP/1.1 503 Service Unavailable\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n'
+  const acts: readonly WireAct[] = [{ finally: 'reset' }, { write: Buffer.from(busy), finally: 'reset' }]
+  const wire = await openWire(context, (number) => acts[number - 1] ?? whole)
+  // A retry that finds a running attempt is refused at once, so that it does not wait for a lease to end.
+  const world = await openGateway(context, wire.url, [{ ...rule, whileRunning: 'conflict' }])
+  await assert.rejects(world.ask(), 'the client sees that it is not all')
+  assert.equal((await world.ask()).body, 'made')
+  assert.equal(wire.requests, 3)
+})
