@@ -47,8 +47,7 @@ function watched(socket: Pipelined): ServerResponse[] {
   socket[unanswered] = waiting
   // Some versions of Node close only the response whose turn it is, and the others would hold their slots forever.
   socket.once('close', () => {
-    // A copy: every response that is closed leaves the list.
-    for (const response of [...waiting]) {
+    for (const response of waiting.splice(0)) {
       if (response.closed || response.socket !== null) continue
       Object.assign(response, { destroyed: true, _closed: true })
       response.emit('close')
