@@ -51,6 +51,6 @@ export type {
   Store,
   TransactionalStore,
 } from './ledger/store/port.ts'
-export type { SqlRow, SqlTx, SqlValue } from './ledger/store/sql.ts'
+export type { Script, SqlRow, SqlTx, SqlValue } from './ledger/store/sql.ts'
 export type { UniqueAnswer } from './ledger/unique.ts'
 export type { Runtime } from './runtime/runtime.ts'

@@ -30,6 +30,19 @@ export interface SqlTx {
   inSavepoint<T>(work: () => Promise<T>): Promise<T>
 }
 
+/** One statement of a script. */
+export interface Statement {
+  readonly text: string
+  readonly values: readonly SqlValue[]
+}
+
+/**
+ * A short transaction that waits for nothing but its own statements: it yields each of them and gets its rows back. So a
+ * store whose driver is synchronous runs it at once, and scripts of several callers share one commit. A statement that
+ * fails ends it.
+ */
+export type Script<T> = Generator<Statement, T, readonly SqlRow[]>
+
 export interface SqlSeam {
   readonly dialect: RoomDialect
   /** Brings one room's tables up to date; safe from many processes at once. */
@@ -38,6 +51,11 @@ export interface SqlSeam {
   pendingSql(rooms: Readonly<Record<string, readonly Migration[]>>): Promise<readonly string[]>
   /** A single statement outside any transaction. */
   query<Row = SqlRow>(text: string, values?: readonly SqlValue[], how?: QueryHow): Promise<readonly Row[]>
+  /**
+   * Runs a script in one transaction, which commits before it answers and is rolled back when the script throws. `begin` may
+   * be called more than once, each time after a rollback: the script must change nothing but rows.
+   */
+  script<T>(begin: () => Script<T>): Promise<T>
   /**
    * An SQL expression: the store's time in whole milliseconds, also inside a transaction, where it does not stand
    * still.

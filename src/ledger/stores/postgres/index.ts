@@ -83,6 +83,7 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
 
   const endWatching = survive(pool, core.suspect)
   const claims = createClaims({ core, steps, lanes, laneCount, watchers })
+  const transactions = createTransactions({ core, steps, watchers })
   let stopping: Promise<void> | null = null
 
   async function stop(): Promise<void> {
@@ -99,8 +100,8 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
     queries: createSqlQueries(tables),
     upkeep: createUpkeep(tables),
     clock: createClock(core, testClock),
-    transactions: createTransactions({ core, steps, watchers }),
-    sql: createSqlSeam({ core, watchers, lanes: roomLanes }),
+    transactions,
+    sql: createSqlSeam({ core, watchers, transactions, lanes: roomLanes }),
     rest: async () => {
       lanes.rest()
       roomLanes.rest()

@@ -1,8 +1,10 @@
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
+import type { Transactions } from '../../store/port.ts'
+import { runIn } from '../../store/script.ts'
 import { inTransaction } from '../../store/sql/connection.ts'
-import type { Migration, QueryHow, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import type { Migration, QueryHow, Script, SqlRow, SqlSeam, SqlTx, SqlValue } from '../../store/sql.ts'
 import { nowSql } from './clock-sql.ts'
 import type { Core } from './core.ts'
 import { postgres } from './dialect.ts'
@@ -13,6 +15,7 @@ import { numbered, rowsOf } from './tx.ts'
 import type { Watchers } from './watch.ts'
 
 const CALL = { timeoutMs: limits.storeCallMs }
+const SCRIPT_CALL = { ...CALL, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
 function told(error: unknown): unknown {
   return sqlErrorOf(error) === null || isBusy(error) || isSessionOver(error) ? storeError(error, 'maybe') : error
@@ -21,12 +24,13 @@ function told(error: unknown): unknown {
 interface SeamParts {
   readonly core: Core
   readonly watchers: Watchers
+  readonly transactions: Transactions<SqlTx>
   /** For hot statements. */
   readonly lanes: Lanes
 }
 
 /** Tables of other rooms, beside ours. Errors of their SQL are theirs; errors of the connection are the store's. */
-export function createSqlSeam({ core, watchers, lanes }: SeamParts): SqlSeam {
+export function createSqlSeam({ core, watchers, transactions, lanes }: SeamParts): SqlSeam {
   const { names } = core
   const findTables = findOwnTables(names, 'transaction')
   const hotNames = new Map<string, string>()
@@ -84,6 +88,7 @@ export function createSqlSeam({ core, watchers, lanes }: SeamParts): SqlSeam {
         told,
       )
     },
+    script: <T>(begin: () => Script<T>) => transactions.run(({ tx }) => runIn(tx, begin()), SCRIPT_CALL),
   }
 }
 

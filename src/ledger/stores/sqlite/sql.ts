@@ -3,7 +3,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { OnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
 import { tablesTooOld } from '../../store/migrations.ts'
-import type { Migration, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import { runAtOnce } from '../../store/script.ts'
+import type { Migration, Script, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
 import { checkRoomTopic } from '../../store/sql.ts'
 import { NOW_SQL } from './connection.ts'
 import { sqlite } from './dialect.ts'
@@ -63,6 +64,8 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
       }
       return await engine.write('batch', CALL, ({ statements }) => statements.query<Row>(text, values))
     },
+    script: <T>(begin: () => Script<T>) =>
+      engine.write('batch', CALL, ({ statements }) => runAtOnce(begin(), statements.query)),
   }
 }
 

@@ -2,11 +2,14 @@ import { DatabaseSync } from 'node:sqlite'
 import type { SqlStore } from 'onceonly'
 import { OnceError } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
+import { runIn } from '../../../../src/ledger/store/script.ts'
 import { sqlite } from '../../../../src/ledger/stores/sqlite/dialect.ts'
 import type { SimulatedProcess, Simulation } from '../../../support/simulation.ts'
 
 type Query = SqlStore['sql']['query']
 type SqlValue = string | number | bigint | null
+
+const SCRIPT_CALL = { timeoutMs: 10_000, lockMs: 10_000, refuseTwinOf: null }
 
 /** The statements of the room on a database in memory, in virtual time: asked by processes over lines that lose things. */
 export interface SimulatedDatabase {
@@ -128,6 +131,7 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
         dialect: sqlite,
         now: 'simulated_now()',
         query,
+        script: (begin) => run(({ tx }) => runIn(tx, begin()), SCRIPT_CALL),
         wake: () => 'simulated_wake()',
         pendingSql: async () => [],
         async migrate(_room, migrations) {
