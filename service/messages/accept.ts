@@ -1,13 +1,14 @@
-import { randomUUID } from 'node:crypto'
-import type { SqlTx } from 'onceonly'
+import type { Script } from 'onceonly'
+import { ask } from '../script.ts'
 import type { Base } from '../store.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
 import type { Attachment } from './attachments.ts'
 import type { Recipient } from './leads.ts'
 import { conversationFor, leadFor } from './leads.ts'
-import type { CrmIds, MessageRow } from './message.ts'
+import type { CrmIds, LeadRow, MessageRow } from './message.ts'
 import { messageColumns } from './message.ts'
-import { inTransaction } from './transaction.ts'
+import { newId } from './new-id.ts'
+import { inScript } from './transaction.ts'
 
 /** A message that passed every check and has a claim of its own. */
 export interface Draft {
@@ -44,6 +45,8 @@ export interface Accepted {
    */
   readonly kind: 'new' | 'resumed' | 'duplicate'
   readonly row: MessageRow
+  /** Of a new message: saves the answer a read. */
+  readonly lead?: LeadRow
   /** Of a duplicate that was accepted without this lock: the lock does not stand for it. */
   readonly withoutLock?: true
 }
@@ -55,47 +58,48 @@ export interface Accepted {
 export function createAccept(base: Base, { windowMs, guarded, quotas }: AcceptOptions) {
   return async (draft: Draft, claims: Claims): Promise<Accepted> => {
     const now = await base.now()
-    const id = `msg_${randomUUID()}`
-    return inTransaction(base, async (tx) => {
-      // 1. What an attempt before us wrote, we ourselves included when the answer to a commit was lost.
-      const earlier = await earlierOne(tx, claims, now - windowMs)
-      if (earlier !== null) return earlier.row.id === id ? { kind: 'new', row: earlier.row } : earlier
-      // 2. What was sent without a lock, or while we have none: the database knows it, whatever the locks know.
-      if (guarded) {
-        const original = await takeContent(tx, { id, draft, claims, now, windowStart: now - windowMs })
-        if (original !== null) return { kind: 'duplicate', row: original, withoutLock: true }
-      }
-      await quotas.check(tx, draft.to.workspaceId, { messages: 1, 'message-bytes': bytesOf(draft) })
-      // 3. Who it goes to.
-      const { lead, created } = await leadFor(tx, draft.to, { leadId: draft.leadId, crmIds: draft.crmIds, now })
-      const conversationId = await conversationFor(tx, draft.to, lead.id, now)
-      // 4. The message itself. Its claims are unique, so a rival attempt waits here and then finds ours.
-      const row = await insert(tx, { id, draft, claims, leadId: lead.id, conversationId, created, now })
-      if (row !== null) return { kind: 'new', row }
-      const rival = await earlierOne(tx, claims, now - windowMs)
-      if (rival === null) throw new Error('A message was inserted by a rival attempt, and is not there')
-      return rival
-    })
+    const made = { id: newId('msg', now), draft, claims, now, windowStart: now - windowMs }
+    return inScript(base, () => accept(made, guarded, quotas))
   }
+}
+
+/** One try at accepting a message. */
+interface Try {
+  readonly id: string
+  readonly draft: Draft
+  readonly claims: Claims
+  readonly now: number
+  readonly windowStart: number
+}
+
+function* accept(made: Try, guarded: boolean, quotas: Quotas): Script<Accepted> {
+  const { id, draft, claims, now, windowStart } = made
+  const { to, leadId, crmIds } = draft
+  // 1. What an attempt before us wrote, we ourselves included when the answer to a commit was lost.
+  const earlier = yield* earlierOne(claims, windowStart)
+  if (earlier !== null) return earlier.row.id === id ? { kind: 'new', row: earlier.row } : earlier
+  // 2. What was sent without a lock, or while we have none: the database knows it, whatever the locks know.
+  const original = guarded ? yield* takeContent(made) : null
+  if (original !== null) return { kind: 'duplicate', row: original, withoutLock: true }
+  yield* quotas.within(to.workspaceId, { messages: 1, 'message-bytes': bytesOf(draft) })
+  // 3. Who it goes to.
+  const { lead, created } = yield* leadFor(to, { leadId, crmIds, now })
+  const conversationId = yield* conversationFor(to, lead.id, now)
+  // 4. The message itself. Its claims are unique, so a rival attempt waits here and then finds ours.
+  const row = yield* insert(made, { leadId: lead.id, conversationId, created })
+  if (row !== null) return { kind: 'new', row, lead }
+  const rival = yield* earlierOne(claims, windowStart)
+  if (rival === null) throw new Error('A message was inserted by a rival attempt, and is not there')
+  return rival
 }
 
 /**
  * Makes the message the original of its content, and returns the one that stands in its way. A lock that was granted
  * replaces an original that had one; anything else within the window does not. The row serialises identical contents.
  */
-async function takeContent(
-  tx: SqlTx,
-  parts: {
-    readonly id: string
-    readonly draft: Draft
-    readonly claims: Claims
-    readonly now: number
-    readonly windowStart: number
-  },
-): Promise<MessageRow | null> {
-  const { id, draft, claims, now, windowStart } = parts
+function* takeContent({ id, draft, claims, now, windowStart }: Try): Script<MessageRow | null> {
   const guarded = claims.lockClaim === null ? 0 : 1
-  const [taken] = await tx.query(
+  const [taken] = yield* ask(
     `insert into message_originals (lock_hash, message_id, guarded, created_at) values (?, ?, ?, ?)
      on conflict (lock_hash) do update
        set message_id = excluded.message_id, guarded = excluded.guarded, created_at = excluded.created_at
@@ -104,7 +108,7 @@ async function takeContent(
     [draft.lockHash, id, guarded, now, windowStart],
   )
   if (taken !== undefined) return null
-  const [original] = await tx.query<MessageRow>(
+  const [original] = yield* ask<MessageRow>(
     `select ${messageColumns} from messages where id = (select message_id from message_originals where lock_hash = ?)`,
     [draft.lockHash],
   )
@@ -117,50 +121,43 @@ export async function forgetOriginal({ sql }: Base, lockHash: string): Promise<b
   return (await sql.query(text, [lockHash])).length > 0
 }
 
-async function earlierOne(tx: SqlTx, { lockClaim, keyClaim }: Claims, windowStart: number): Promise<Accepted | null> {
-  const [row] = await tx.query<MessageRow>(
-    `select ${messageColumns} from messages where lock_claim = ? or key_claim = ?
-     order by case when key_claim = ? then 0 else 1 end limit 1`,
-    [lockClaim, keyClaim, keyClaim],
-  )
-  if (row === undefined) return null
-  if (keyClaim !== null && row.key_claim === keyClaim) return { kind: 'resumed', row }
+function* earlierOne({ lockClaim, keyClaim }: Claims, windowStart: number): Script<Accepted | null> {
+  const resumed = keyClaim === null ? null : yield* messageOf('key_claim', keyClaim)
+  if (resumed !== null) return { kind: 'resumed', row: resumed }
+  const row = lockClaim === null ? null : yield* messageOf('lock_claim', lockClaim)
+  if (row === null) return null
   if (Number(row.created_at) > windowStart) return { kind: 'duplicate', row }
   // A lock that was given back keeps its identity for a day, but the window of its message is over: it is free to go.
-  await tx.query('update messages set lock_claim = null where id = ?', [row.id])
+  yield* ask('update messages set lock_claim = null where id = ?', [row.id])
   return null
 }
 
-async function insert(
-  tx: SqlTx,
-  parts: {
-    readonly id: string
-    readonly draft: Draft
-    readonly claims: Claims
-    readonly leadId: string
-    readonly conversationId: string
-    readonly created: boolean
-    readonly now: number
-  },
-): Promise<MessageRow | null> {
-  const { id, draft, claims, leadId, conversationId, created, now } = parts
+function* messageOf(claim: 'key_claim' | 'lock_claim', value: string): Script<MessageRow | null> {
+  const text = `select ${messageColumns} from messages where ${claim} = ?`
+  return (yield* ask<MessageRow>(text, [value]))[0] ?? null
+}
+
+function* insert(
+  { id, draft, claims, now }: Try,
+  found: { readonly leadId: string; readonly conversationId: string; readonly created: boolean },
+): Script<MessageRow | null> {
   const { to, body, subject, channel, attachments, lockHash } = draft
-  const [row] = await tx.query<MessageRow>(
+  const [row] = yield* ask<MessageRow>(
     `insert into messages (id, workspace_id, lead_id, conversation_id, recipient_phone, recipient_email, body, subject, channel,
        attachments, status, new_lead, effect_key, lock_claim, key_claim, lock_hash, created_at, status_at)
      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning ${messageColumns}`,
     [
       id,
       to.workspaceId,
-      leadId,
-      conversationId,
+      found.leadId,
+      found.conversationId,
       to.phone,
       to.email,
       body,
       subject,
       channel,
       attachmentsText(attachments),
-      created ? 1 : 0,
+      found.created ? 1 : 0,
       claims.effectKey,
       claims.lockClaim,
       claims.keyClaim,

@@ -97,17 +97,19 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   const partsOf = (row: MessageRow) => ({ tenant: row.workspace_id, caller: CALLER, key: row.id })
   const identityOf = (row: MessageRow) => ({ ...partsOf(row), operation: DELIVERY_OPERATION })
 
+  const sendingColumns = `${messageColumns}, attachments, subject, lock_claim`
+
   async function read(id: string): Promise<SendingRow | null> {
-    const text = `select ${messageColumns}, attachments, subject, lock_claim from messages where id = ?`
+    const text = `select ${sendingColumns} from messages where id = ?`
     return (await sql.query<SendingRow>(text, [id]))[0] ?? null
   }
 
   async function begin(row: MessageRow): Promise<SendingRow | null> {
-    await sql.query("update messages set status = 'sending', status_at = ? where id = ? and status = 'queued'", [
-      await base.now(),
-      row.id,
-    ])
-    return read(row.id)
+    const text = `update messages set status = 'sending', status_at = ${sql.now}
+      where id = ? and status = 'queued' returning ${sendingColumns}`
+    const [begun] = await sql.query<SendingRow>(text, [row.id])
+    // A later attempt finds it begun.
+    return begun ?? read(row.id)
   }
 
   /** The effect of one attempt: one call of the provider, bounded. */
@@ -191,19 +193,18 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
 
   /** Writes what the ledger says to the message. Twice is harmless, and a final status is never taken back. */
   async function write(row: MessageRow, execution: Execution<Delivered>): Promise<MessageRow> {
-    const now = await base.now()
-    const { status, providerMessageId, error, dueAt } = statusOf(execution, now)
+    const { status, providerMessageId, error, retryAfterMs } = statusOf(execution)
     const [written] = await sql.query<MessageRow>(
-      `update messages set status = ?, provider_message_id = ?, due_at = ?, status_at = ?, sent_at = ?,
+      `update messages set status = ?, provider_message_id = ?, due_at = ${sql.now} + ?, status_at = ${sql.now},
+         sent_at = case when ? = 'sent' then ${sql.now} end,
          error = case when ? = 'sent' then null else coalesce(?, error, ?) end,
          attachments = case when ? in ('sent', 'failed') then null else attachments end
        where id = ? and status not in ('sent', 'failed') returning ${messageColumns}`,
       [
         status,
         providerMessageId,
-        dueAt,
-        now,
-        status === 'sent' ? now : null,
+        retryAfterMs,
+        status,
         status,
         error,
         // An unknown outcome always has a reason; that of the sender counts, also if it came after the row was read.
@@ -233,7 +234,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     } catch (error) {
       // The record has the outcome, and the worker copies it later; the caller gets what the provider said.
       log.warn({ event: 'message.status_not_written', messageId: row.id, err: error }, 'status not written, retrying')
-      const { status, providerMessageId, error: reason } = statusOf(execution, Number(row.status_at))
+      const { status, providerMessageId, error: reason } = statusOf(execution)
       return { ...row, status, provider_message_id: providerMessageId, error: reason }
     }
   }
@@ -277,11 +278,12 @@ async function calling(channel: Channel, message: Outgoing, listenMs: number): P
 }
 
 async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
-  const timer = new AbortController()
+  const late = Promise.withResolvers<null>()
+  const timer = setTimeout(() => late.resolve(null), ms)
   try {
-    return await Promise.race([work, sleep(ms, null, { signal: timer.signal })])
+    return await Promise.race([work, late.promise])
   } finally {
-    timer.abort()
+    clearTimeout(timer)
   }
 }
 
@@ -326,8 +328,8 @@ interface Standing {
   readonly status: 'queued' | 'sent' | 'failed' | 'unknown'
   readonly providerMessageId: string | null
   readonly error: string | null
-  /** When it is tried again; null without a time. */
-  readonly dueAt: number | null
+  /** After how long it is tried again; null where it is not. */
+  readonly retryAfterMs: number | null
 }
 
 const VANISHED = 'The process that sent it vanished before its provider answered'
@@ -335,22 +337,22 @@ const VANISHED = 'The process that sent it vanished before its provider answered
 const OUTCOMES: ReadonlySet<string> = new Set(['outcome_unknown', 'not_done', 'retry_later'])
 const isOutcome = (code: string) => OUTCOMES.has(code)
 
-function statusOf(execution: Execution<Delivered>, now: number): Standing {
+function statusOf(execution: Execution<Delivered>): Standing {
   switch (execution.kind) {
     case 'executed':
     case 'replayed':
     case 'joined':
-      return { status: 'sent', providerMessageId: providerIdOf(execution.value), error: null, dueAt: null }
+      return { status: 'sent', providerMessageId: providerIdOf(execution.value), error: null, retryAfterMs: null }
     case 'failed':
-      return { status: 'failed', providerMessageId: null, error: execution.failure.message, dueAt: null }
+      return { status: 'failed', providerMessageId: null, error: execution.failure.message, retryAfterMs: null }
     case 'refused': {
       const { error } = execution
       // What is only repeated from the record has no reason of its own: the message keeps the one that it has.
       const reason = error.cause instanceof Error ? error.cause.message : null
       if (error.code === 'outcome_unknown') {
-        return { status: 'unknown', providerMessageId: null, error: reason, dueAt: null }
+        return { status: 'unknown', providerMessageId: null, error: reason, retryAfterMs: null }
       }
-      return { status: 'queued', providerMessageId: null, error: reason, dueAt: now + (error.retryAfterMs ?? 0) }
+      return { status: 'queued', providerMessageId: null, error: reason, retryAfterMs: error.retryAfterMs ?? 0 }
     }
   }
 }

@@ -38,10 +38,11 @@ export function addLocks(server: FastifyInstance, { once, base, guard }: Parts):
     return freed || forgotten ? reply.code(204).send() : reply.callNotFound()
   })
 
-  /** The hash names no workspace. Its messages do; a lock whose message does not exist yet is looked for in the ledger. */
+  /** The hash names no workspace. Its original does; a lock whose message does not exist yet is looked for in the ledger. */
   async function find(hash: string): Promise<RecordView | null> {
     if (!/^[0-9a-f]{64}$/.test(hash)) return null
-    const text = 'select workspace_id from messages where lock_hash = ? limit 1'
+    const text = `select workspace_id from messages where id =
+      (select message_id from message_originals where lock_hash = ?)`
     const [row] = await base.sql.query<{ workspace_id: string }>(text, [hash])
     if (row !== undefined) {
       return once.get({ tenant: row.workspace_id, caller: ANY_CALLER, operation: OPERATION, key: hash })

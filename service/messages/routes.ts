@@ -91,7 +91,7 @@ async function inWords(base: Base, sent: Exclude<Sent, { kind: 'refused' }>): Pr
     case 'pending':
       return pendingAnswer
     case 'message':
-      return sendAnswer(sent.row, await leadOfMessage(base, sent.row))
+      return sendAnswer(sent.row, sent.lead ?? (await leadOfMessage(base, sent.row)))
     case 'duplicate':
       return duplicateAnswer(sent.row, await leadOfMessage(base, sent.row), secondsOf(sent.ageMs))
   }

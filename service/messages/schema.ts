@@ -51,8 +51,8 @@ const messages = (big: string) => [
     error text,
     new_lead integer not null,
     effect_key text not null,
-    lock_claim text unique,
-    key_claim text unique,
+    lock_claim text,
+    key_claim text,
     lock_hash text not null,
     created_at ${big} not null,
     status_at ${big} not null,
@@ -62,7 +62,9 @@ const messages = (big: string) => [
   'create index messages_by_age on messages (workspace_id, created_at, id)',
   'create index messages_by_lead on messages (lead_id, created_at, id)',
   'create index messages_by_conversation on messages (conversation_id, created_at, id)',
-  'create index messages_by_lock on messages (lock_hash)',
+  // Without the messages that have none, which are most of them.
+  'create unique index messages_by_lock_claim on messages (lock_claim) where lock_claim is not null',
+  'create unique index messages_by_key_claim on messages (key_claim) where key_claim is not null',
   // Small, whatever the size of the table: only what the worker has to look after.
   `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending', 'unknown')`,
   // The original of a content: what a send without its lock still meets.

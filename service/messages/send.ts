@@ -11,14 +11,14 @@ import type { Channels } from './channels/index.ts'
 import type { SendCommand } from './command.ts'
 import type { Delivery } from './deliver.ts'
 import type { GuardedMessage } from './events.ts'
-import type { MessageRow } from './message.ts'
+import type { LeadRow, MessageRow } from './message.ts'
 import { messageById } from './reads.ts'
 
 /** What became of a request, before it is put into words. */
 export type Sent =
   | Refused
   /** Ours: sent, refused by its provider, or unknown. */
-  | { readonly kind: 'message'; readonly row: MessageRow }
+  | { readonly kind: 'message'; readonly row: MessageRow; readonly lead?: LeadRow | undefined }
   | { readonly kind: 'duplicate'; readonly row: MessageRow; readonly ageMs: number }
   /** An identical request is being accepted somewhere, and took too long. */
   | { readonly kind: 'pending' }
@@ -75,9 +75,14 @@ export function createSender({ once, base, channels, delivery, config, quotas, l
       lock?.duplicateOf(pointer, (await base.now()) - Number(accepted.row.created_at))
       return accepted
     }
-    // From here on the message exists, and is found by its claims even if no record points to it.
-    await Promise.all([attach(lock, pointer), accepted.kind === 'duplicate' ? null : attach(key, pointer)])
-    return accepted.kind === 'duplicate' ? accepted : { ...accepted, row: await delivered(accepted.row) }
+    // From here on the message exists, and is found by its claims even if no record points to it: its delivery need not
+    // wait for them, and shares their commits.
+    if (accepted.kind === 'duplicate') {
+      await attach(lock, pointer)
+      return accepted
+    }
+    const [row] = await Promise.all([delivered(accepted.row), attach(lock, pointer), attach(key, pointer)])
+    return { ...accepted, row }
   }
 
   /** A claim that cannot be given its message does not stop the send: the message is found by the claim itself. */
@@ -155,8 +160,8 @@ export function createSender({ once, base, channels, delivery, config, quotas, l
           return verdict
         case 'sent':
         case 'unguarded': {
-          const { kind, row } = verdict.value
-          if (kind !== 'duplicate') return { kind: 'message', row }
+          const { kind, row, lead } = verdict.value
+          if (kind !== 'duplicate') return { kind: 'message', row, lead }
           const ageMs = (await base.now()) - Number(row.created_at)
           const original = { type: 'message', id: row.id }
           watch.guard({ kind: 'blocked', mode: 'lock_resolved', message: content, hash, original, ageMs })

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SqlTx } from 'onceonly'
+import type { Script, SqlTx } from 'onceonly'
 import { isOnceError } from 'onceonly'
 import type { Base } from '../store.ts'
 
@@ -13,10 +13,19 @@ const PAUSE_MS = 50
  * one inserted the same lead or the same message first, or removed an old lead. The work must find its own rows again,
  * because the answer to a commit may have been lost.
  */
-export async function inTransaction<T>(base: Base, work: (tx: SqlTx) => Promise<T>): Promise<T> {
+export function inTransaction<T>(base: Base, work: (tx: SqlTx) => Promise<T>): Promise<T> {
+  return again(() => base.store.transactions.run(({ tx }) => work(tx), CALL))
+}
+
+/** The same for a script: on SQLite scripts of several requests share one commit. */
+export function inScript<T>({ sql }: Base, begin: () => Script<T>): Promise<T> {
+  return again(() => sql.script(begin))
+}
+
+async function again<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
-      return await base.store.transactions.run(({ tx }) => work(tx), CALL)
+      return await attempt()
     } catch (error) {
       const mayHelp = isOnceError(error, 'store_busy') || isOnceError(error, 'store_unavailable') || isTaken(error)
       if (!mayHelp || tries >= TRIES) throw error

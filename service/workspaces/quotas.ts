@@ -1,6 +1,7 @@
-import type { SqlTx } from 'onceonly'
+import type { Script, SqlTx } from 'onceonly'
 import type { LimitConfig } from '../config-limits.ts'
 import type { Problem, QuotaUse } from '../http/problem.ts'
+import { ask, runIn } from '../script.ts'
 import type { KeptQuota } from './usage.ts'
 
 /** What a workspace has under way, in one process. */
@@ -17,6 +18,8 @@ export interface Quotas {
    * @throws QuotaExceeded
    */
   check(tx: Pick<SqlTx, 'query'>, workspaceId: string, wanted: Wanted): Promise<void>
+  /** The same as a part of a script. */
+  within(workspaceId: string, wanted: Wanted): Script<void>
   /** Why one more has no place now, or null. */
   full(quota: BusyQuota, workspaceId: string): QuotaExceeded | null
   /** Takes one place; the answer gives it back. @throws QuotaExceeded */
@@ -92,27 +95,30 @@ export function createQuotas(config: LimitConfig, nowMs: () => number = () => pe
       ([quota, more]) => (used.get(quota) ?? 0) + more * FAR <= limitOf(quota as KeptQuota) / 2,
     )
 
-  async function readUse({ query }: Pick<SqlTx, 'query'>, workspaceId: string): Promise<Used> {
+  function* readUse(workspaceId: string): Script<Used> {
     const text = 'select quota, sum(used) as used from workspace_usage where workspace_id = ? group by quota'
-    const rows = await query<{ readonly quota: string; readonly used: unknown }>(text, [workspaceId])
+    const rows = yield* ask<{ readonly quota: string; readonly used: unknown }>(text, [workspaceId])
     const used = new Map(rows.map((row) => [row.quota, Number(row.used)]))
     if (remembered.size >= REMEMBERED_MOST) remembered.clear()
     remembered.set(workspaceId, { used, untilMs: nowMs() + REMEMBERED_MS })
     return used
   }
 
+  function* within(workspaceId: string, wanted: Wanted): Script<void> {
+    const known = remembered.get(workspaceId)
+    if (known !== undefined && known.untilMs > nowMs() && isFar(known.used, wanted)) return
+    const used = yield* readUse(workspaceId)
+    for (const [name, more] of Object.entries(wanted)) {
+      const quota = name as KeptQuota
+      const refusal = { name: quota, limit: limitOf(quota), used: used.get(quota) ?? 0 }
+      if (refusal.used + more > refusal.limit) throw new QuotaExceeded(exceeded(refusal, more))
+    }
+  }
+
   return {
     full,
-    async check(tx, workspaceId, wanted) {
-      const known = remembered.get(workspaceId)
-      if (known !== undefined && known.untilMs > nowMs() && isFar(known.used, wanted)) return
-      const used = await readUse(tx, workspaceId)
-      for (const [name, more] of Object.entries(wanted)) {
-        const quota = name as KeptQuota
-        const refusal = { name: quota, limit: limitOf(quota), used: used.get(quota) ?? 0 }
-        if (refusal.used + more > refusal.limit) throw new QuotaExceeded(exceeded(refusal, more))
-      }
-    },
+    within,
+    check: (tx, workspaceId, wanted) => runIn(tx, within(workspaceId, wanted)),
     enter(quota, workspaceId) {
       const places = busy[quota]
       const refusal = full(quota, workspaceId)
