@@ -27,6 +27,8 @@ export interface HowToWrite {
    * will not repeat the call. The lease is kept until its outcome is written.
    */
   readonly insist?: boolean
+  /** Refuses with `lease_over` once the lease is over, as `attach` does. */
+  readonly whileHeld?: boolean
 }
 
 type Granted = 'first_attempt' | 'reclaimed'
@@ -107,7 +109,8 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
   const attempt = createEffectContext(held, (pointer) => attach(context, held, pointer))
   const own = {
     start: () => startLease(context, op, held),
-    async settle(word: SettleWord, { insist = false }: HowToWrite = {}) {
+    async settle(word: SettleWord, { insist = false, whileHeld = false }: HowToWrite = {}) {
+      if (whileHeld) held.check()
       const { to, pointer } = settlementOf(context, op, held, word)
       const decision = insist
         ? await context.settler.settle(held, to, pointer)

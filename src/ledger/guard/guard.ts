@@ -5,7 +5,7 @@ import { isOnceError } from '../core/errors.ts'
 import { MINUTE, SECOND } from '../core/limits.ts'
 import type { Pointer } from '../core/record.ts'
 import type { EffectContext } from '../effect-context.ts'
-import { failed, succeeded } from '../granted.ts'
+import { succeeded } from '../granted.ts'
 import type { Ledger } from '../ledger.ts'
 import { createBounded, isStoreFault } from './bounded.ts'
 import { ANY_CALLER, type ContentPart, contentKey, contentPolicy, GUARD_PREFIX } from './content-key.ts'
@@ -101,6 +101,8 @@ interface Ending {
   threw: boolean
   failed: boolean
   isDuplicate: boolean
+  /** The lock stands for its original already. */
+  isSettled: boolean
   /** The original that could not be attached in time. */
   unattached: Pointer | null
 }
@@ -109,6 +111,7 @@ const WITHIN_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
 /** A lock whose end is not written would block its content for as long as its lease is renewed. */
 const INSIST = { insist: true }
+const WHILE_HELD = { whileHeld: true }
 
 export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   const { ledger, name, withinMs = WITHIN_MS, waitMs = WAIT_MS } = options
@@ -238,8 +241,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     effect: SendEffect<GuardedAttempt, T>,
   ): Promise<T> {
     const startedAt = performance.now()
-    const ending: Ending = { threw: true, failed: false, isDuplicate: false, unattached: null }
-    const { attach } = lease
+    const ending: Ending = { threw: true, failed: false, isDuplicate: false, isSettled: false, unattached: null }
     const attempt: GuardedAttempt = Object.assign(lease, {
       failed: () => void (ending.failed = true),
       duplicateOf(original: Pointer, ageMs: number) {
@@ -248,7 +250,9 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
       },
       async attach(pointer: Pointer) {
         try {
-          await bounded.write(() => attach(pointer))
+          // One write and no lease to renew: from here on the lock stands for the original, however the send ends.
+          await bounded.write(() => lease.settle(succeeded(undefined, pointer), WHILE_HELD))
+          ending.isSettled = true
           ending.unattached = null
           content.found(pointer, since(startedAt))
         } catch (error) {
@@ -275,12 +279,12 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   }
 
   async function end({ parts, report }: Sending<M>, lease: Lease, ending: Ending): Promise<void> {
-    const { threw, failed: hasFailed, isDuplicate, unattached } = ending
-    const named = lease.pointer !== null
-    if (!named && (hasFailed || isDuplicate || (threw && unattached === null))) return lease.release(INSIST)
-    if (!named && unattached === null) report({ kind: 'unattached' })
-    const pointer = named ? null : (unattached ?? { type: 'unattached', id: parts.key })
-    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, pointer), INSIST)
+    const { threw, failed: hasFailed, isDuplicate, isSettled, unattached } = ending
+    if (!isSettled) {
+      if (hasFailed || isDuplicate || (threw && unattached === null)) return lease.release(INSIST)
+      if (unattached === null) report({ kind: 'unattached' })
+      await lease.settle(succeeded(undefined, unattached ?? { type: 'unattached', id: parts.key }), INSIST)
+    }
     if (!hasFailed || options.onFailed !== 'allow') return
     // Forgotten, not released: the next send gets a new effect key. The fence protects a lock of another sender.
     await ledger.forget({ ...parts, operation: lock.name }, { by: 'guard', ifFence: lease.fence })

@@ -68,7 +68,7 @@ test('a lock whose original could not be attached is kept although the send thre
   let isAway = true
   const apply: typeof store.claims.apply = async (request, call) => {
     ids.add(request.id)
-    if (isAway && request.kind === 'attach') throw new OnceError('store_unavailable', 'Away.')
+    if (isAway && request.kind === 'settle') throw new OnceError('store_unavailable', 'Away.')
     return store.claims.apply(request, call)
   }
   const partly = { ...store, claims: { ...store.claims, apply } }
@@ -80,12 +80,12 @@ test('a lock whose original could not be attached is kept although the send thre
     await attempt?.attach({ type: 'mail', id: 'm-1' })
   })
   await assert.rejects(sending, (error) => isOnceError(error, 'store_unavailable'))
+  isAway = false
   await until(
     'the lock is settled',
     async () => (await store.claims.read([...ids], CALL)).records[0]?.state,
     (state) => state !== 'in_progress',
   )
-  isAway = false
   const patient = createGuard<string>({ ...shared, ledger: createLedger({ store, background: false }) })
   const verdict = await patient.send('hello', async () => assert.fail('it was sent twice'))
   assert.ok(verdict.kind === 'duplicate')
