@@ -30,7 +30,7 @@ const INSERT = `INSERT INTO onceonly_outbox_rows
   (partition, number, added_at, bytes, line, id, topic, key, headers, body)`
 
 /** Where no statement writes several tables; on SQLite a step costs microseconds. */
-function addStepByStep({ now }: SqlSeam): Add {
+function addStepByStep({ now, wake }: SqlSeam): Add {
   return async (tx, { id, given, draft }) => {
     if (given && (await tx.query(remember(now), [id])).length === 0) return false
     const { line, partition } = lineOf(draft.key, id)
@@ -42,7 +42,8 @@ function addStepByStep({ now }: SqlSeam): Add {
     }
     const { bytes, topic, key, headers, body } = draft
     const values = [partition, number, bytes, line, id, topic, key, headers, body]
-    await tx.query(`${INSERT} VALUES (?, ?, ${now}, ?, ?, ?, ?, ?, ?, ?)`, values)
+    const woken = wake(partitionTopic(partition))
+    await tx.query(`${INSERT} VALUES (?, ?, ${now}, ?, ?, ?, ?, ?, ?, ?) RETURNING ${woken}`, values)
     return true
   }
 }

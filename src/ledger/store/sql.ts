@@ -62,8 +62,8 @@ export interface SqlSeam {
    */
   readonly now: string
   /**
-   * An SQL expression that wakes those who listen to the topic, in every process, when its transaction commits. For
-   * PostgreSQL it must be evaluated by a statement; on SQLite every commit wakes them.
+   * An SQL expression that wakes those who listen to the topic, in every process, when its transaction commits. It must be
+   * evaluated by a statement. On SQLite any commit of another process wakes them too.
    */
   wake(topic: RoomTopic): string
   /** A wake is a hint: it may be lost, or come for nothing, so that listeners also poll. */

@@ -26,6 +26,8 @@ export interface Connection {
   readonly checkpoints: Checkpoints
   /** Statements of users, of other rooms, and the rarer ones of ours, prepared when first used. */
   readonly statements: Statements
+  /** Topics that statements woke since the last commit. */
+  readonly woken: Set<string>
 }
 
 export interface Connections {
@@ -100,9 +102,17 @@ function prepareFile(db: DatabaseSync, path: string, time: TimeSource, mode: Mig
 const NOW = 'onceonly_now'
 export const NOW_SQL = `${NOW}()`
 
+const WAKE = 'onceonly_wake'
+export const wakeSql = (topic: string) => `${WAKE}('${topic}')`
+
 function prepare(db: DatabaseSync, time: TimeSource): Connection {
   const meta = prepareMeta(db)
+  const woken = new Set<string>()
   db.function(NOW, () => BigInt(nowOf(meta.read(), time)))
+  db.function(WAKE, (topic) => {
+    woken.add(String(topic))
+    return null
+  })
   return {
     db,
     meta,
@@ -110,5 +120,6 @@ function prepare(db: DatabaseSync, time: TimeSource): Connection {
     settle: prepareSettle(db),
     checkpoints: createCheckpoints(db),
     statements: createStatements(db),
+    woken,
   }
 }

@@ -19,8 +19,10 @@ export interface Engine {
   readonly migrate: MigrateMode
   /** Short synchronous work on the reader, repeated while another process opens, recovers or closes the file. */
   read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
-  /** Calls back after every write of this process, whether it changed anything or not. */
-  onWrite(wrote: () => void): void
+  /** Calls back after every write of this process, whether it changed anything or not, with the topics that it woke. */
+  onWrite(wrote: (topics: ReadonlySet<string>) => void): void
+  /** Whether another process has committed since the last call; also true where that cannot be said. */
+  othersCommitted(): boolean
   /** Decides one request, in one commit with those that wait for the writer at the same time. */
   apply<R extends Request>(request: R, call: Call, decider: Decider): Promise<AppliedDecision<DecisionOf<R>>>
   /** Calls back with the requests of every group commit, for tests and measurements. */
@@ -46,7 +48,8 @@ function fileAt(path: string): string | null {
 
 export function createEngine(path: string, time: TimeSource, migrate: MigrateMode = 'auto'): Engine {
   const queue = createWriterQueue()
-  let wrote = () => {}
+  let listener = (_topics: ReadonlySet<string>) => {}
+  let versions = { writer: -1, transaction: -1 }
   let connections: Connections | null = null
   /** A disk or file error happened: the connections are reopened as soon as they are idle. */
   let suspect = false
@@ -96,6 +99,22 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
       if (isBusy(error)) return false
       throw translate(error, 'no')
     }
+  }
+
+  function wrote({ woken }: Connection): void {
+    listener(woken)
+    woken.clear()
+  }
+
+  /**
+   * A connection's `data_version` counts the commits of all others. Only a commit of another process, or one of each of
+   * our two writers, changes both of theirs.
+   */
+  function othersCommitted(): boolean {
+    const { writer, transaction } = current()
+    const before = versions
+    versions = { writer: dataVersionOf(writer), transaction: dataVersionOf(transaction) }
+    return versions.writer !== before.writer && versions.transaction !== before.transaction
   }
 
   const beginWriter = () => begin('writer')
@@ -154,8 +173,9 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     late: lateWrite,
     translate: (error) => translate(error, 'no'),
     commit: (work) => {
-      const result = commitOrUndo(current().writer, work)
-      wrote()
+      const { writer } = current()
+      const result = commitOrUndo(writer, work)
+      wrote(writer)
       return result
     },
   })
@@ -172,7 +192,8 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     migrate,
     time,
     checkFile,
-    onWrite: (listener) => void (wrote = listener),
+    onWrite: (given) => void (listener = given),
+    othersCommitted,
     read: async (call, work) => {
       const startedMs = performance.now()
       for (let tries = 0; ; tries++) {
@@ -217,7 +238,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
           // Whatever happened in there, the next transaction on this connection starts clean.
           if (!undo(transaction)) suspect = true
           held = false
-          wrote()
+          wrote(transaction)
         }
       })
     },
@@ -236,6 +257,10 @@ function undo({ db }: Connection): boolean {
   } catch {
     return false
   }
+}
+
+export function dataVersionOf({ statements }: Connection): number {
+  return Number(statements.prepared('PRAGMA data_version').get()?.['data_version'])
 }
 
 function closeQuietly(connections: Connections): void {

@@ -6,7 +6,7 @@ import { tablesTooOld } from '../../store/migrations.ts'
 import { runAtOnce } from '../../store/script.ts'
 import type { Migration, Script, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
 import { checkRoomTopic } from '../../store/sql.ts'
-import { NOW_SQL } from './connection.ts'
+import { NOW_SQL, wakeSql } from './connection.ts'
 import { sqlite } from './dialect.ts'
 import type { Engine } from './engine.ts'
 import { isReadonly } from './errors.ts'
@@ -21,12 +21,8 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
   return {
     dialect: sqlite,
     now: NOW_SQL,
-    // Checked although it is not needed here, so that a wrong topic is noticed on every store.
-    wake: (topic) => (checkRoomTopic(topic), 'NULL'),
-    listen: (topic, wake) => {
-      checkRoomTopic(topic)
-      return watchers.listen(wake)
-    },
+    wake: (topic) => wakeSql(checkRoomTopic(topic)),
+    listen: (topic, wake) => watchers.listen(checkRoomTopic(topic), wake),
     migrate: async (room, migrations) => {
       if (room.trim() === '' || room === LEDGER_ROOM) {
         throw new OnceError('bad_option', `A room cannot be named \`${room}\`.`)

@@ -8,7 +8,8 @@ function world(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let version = 1
   let polls = 0
-  let wrote = () => {}
+  let isOther = true
+  let wrote = (_topics: ReadonlySet<string>) => {}
   const reader = {
     statements: { prepared: () => ({ get: () => ({ data_version: version }) }) },
     meta: { read: () => ({ wakes: 0 }) },
@@ -18,13 +19,16 @@ function world(t: TestContext) {
       polls += 1
       return work(reader)
     },
-    onWrite: (listener: () => void) => void (wrote = listener),
+    onWrite: (listener: typeof wrote) => void (wrote = listener),
+    othersCommitted: () => isOther,
   }
   const watchers = createWatchers(engine as unknown as Engine)
   t.after(() => watchers.stop())
   return {
     watchers,
-    write: () => wrote(),
+    write: (...topics: readonly string[]) => wrote(new Set(topics)),
+    /** From now on only this process changes the file. */
+    alone: () => void (isOther = false),
     change: () => void (version += 1),
     /** How often the file was looked at in this time. */
     async pass(ms: number): Promise<number> {
@@ -41,7 +45,7 @@ function world(t: TestContext) {
 test('a quiet file is looked at five times a second, and as often as ever once it changes', async (t) => {
   const { watchers, pass, change } = world(t)
   let heard = 0
-  await watchers.listen(() => (heard += 1)).ready
+  await watchers.listen('due', () => (heard += 1)).ready
   await pass(2_000)
   heard = 0
   assert.equal(await pass(10_000), 50)
@@ -54,7 +58,7 @@ test('a quiet file is looked at five times a second, and as often as ever once i
 test('a write of this process is noticed as soon as ever, and does not keep a file awake that it did not change', async (t) => {
   const { watchers, pass, change, write } = world(t)
   let heard = 0
-  await watchers.listen(() => (heard += 1)).ready
+  await watchers.listen('due', () => (heard += 1)).ready
   await pass(2_000)
   heard = 0
   change()
@@ -67,9 +71,24 @@ test('a write of this process is noticed as soon as ever, and does not keep a fi
   assert.equal(await pass(1_000), 5)
 })
 
+test('a commit of this process wakes the listeners of its topics, at once, and no others', async (t) => {
+  const { watchers, pass, change, write, alone } = world(t)
+  alone()
+  let heard = 0
+  await watchers.listen('due', () => (heard += 1)).ready
+  change()
+  write()
+  write('other')
+  await pass(100)
+  assert.equal(heard, 0)
+  write('due')
+  await Promise.resolve()
+  assert.equal(heard, 1)
+})
+
 test('a caller that waits for a record keeps the watch awake', async (t) => {
   const { watchers, pass } = world(t)
-  await watchers.listen(() => {}).ready
+  await watchers.listen('due', () => {}).ready
   await pass(2_000)
   const watch = watchers.watch(() => {})
   await watch.ready

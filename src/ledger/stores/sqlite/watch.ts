@@ -2,13 +2,19 @@ import type { RecordId } from '../../core/identity.ts'
 import { SECOND } from '../../core/limits.ts'
 import type { Wake, Watch } from '../../store/port.ts'
 import type { Engine } from './engine.ts'
+import { dataVersionOf } from './engine.ts'
+
+interface Ear {
+  readonly topic: string
+  wake(): void
+}
 
 export interface Watchers {
   watch(wake: Wake): Watch
   /** Called after every commit of this process: wakes who waits here, and notices what others did meanwhile. */
   committed(wakesBefore: number, wakesAfter: number, woken: readonly RecordId[]): void
-  /** For other rooms: any commit of any process wakes them, which costs nothing inside the commit itself. */
-  listen(wake: () => void): Watch
+  /** For other rooms: woken by commits of this process that woke the topic, and by any commit of another process. */
+  listen(topic: string, wake: () => void): Watch
   stop(): void
 }
 
@@ -27,7 +33,7 @@ const MISSED = -1
 
 export function createWatchers(engine: Engine): Watchers {
   const wakes = new Set<Wake>()
-  const ears = new Set<() => void>()
+  const ears = new Set<Ear>()
   let timer: NodeJS.Timeout | null = null
   let dozing = false
   /** Since the file last changed, by our own polls. */
@@ -44,9 +50,12 @@ export function createWatchers(engine: Engine): Watchers {
     })
   }
 
-  function hear(): void {
+  /** Null stands for all topics. */
+  function hear(topics: ReadonlySet<string> | null): void {
+    const woken = [...ears].filter(({ topic }) => topics?.has(topic) !== false)
+    if (woken.length === 0) return
     queueMicrotask(() => {
-      for (const ear of ears) ear()
+      for (const ear of woken) if (ears.has(ear)) ear.wake()
     })
   }
 
@@ -66,11 +75,11 @@ export function createWatchers(engine: Engine): Watchers {
   async function ask(): Promise<void> {
     try {
       await engine.read(POLL_CALL, (reader) => {
-        const version = Number(reader.statements.prepared('PRAGMA data_version').get()?.['data_version'])
+        const version = dataVersionOf(reader)
         if (version === dataVersion) return
         dataVersion = version
         quietMs = 0
-        hear()
+        if (engine.othersCommitted()) hear(null)
         seen(reader.meta.read().wakes)
       })
     } catch {
@@ -111,7 +120,8 @@ export function createWatchers(engine: Engine): Watchers {
   }
 
   // The next poll finds out whether a write changed anything.
-  engine.onWrite(() => {
+  engine.onWrite((topics) => {
+    if (topics.size > 0) hear(topics)
     if (dozing) pollIn(POLL_MS)
   })
 
@@ -127,8 +137,8 @@ export function createWatchers(engine: Engine): Watchers {
       }
       return { ready: poll(), stop }
     },
-    listen: (wake) => {
-      const own = () => wake()
+    listen: (topic, wake) => {
+      const own = { topic, wake }
       ears.add(own)
       pollOn()
       const stop = () => {
