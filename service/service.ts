@@ -130,7 +130,7 @@ export async function startService(config: Config): Promise<Service> {
     systems.push(chat)
     const notices = createNotices({ once, base, watch })
     systems.push(notices)
-    addOperations(server, { ledgers: [once, leases.ledger], workspaces, routes })
+    addOperations(server, { ledgers: [once, leases.ledger], routes })
     const { runs } = outreach
     const sagas = () => [imports.describe()]
     const { rooms } = chat

@@ -9,6 +9,7 @@ import {
 } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
 import type { ServerParts } from '../parts.ts'
+import { mayUse } from '../workspaces/workspaces.ts'
 import type { Network } from './network.ts'
 import type { Owners } from './owners.ts'
 import type { Presence } from './presence.ts'
@@ -45,7 +46,7 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
     if (!isRegion(region)) return refused(404, 'Name a region of this server: ?region=…')
     const caller = key === null ? null : await workspaces.authenticate(key)
     if (caller === null) return refused(401, 'Send an API key, as a bearer token or as a subprotocol.')
-    if (!(await workspaces.mayUse(caller, 'chat'))) return refused(403, 'This caller has no right to use chat.')
+    if (!mayUse(caller, 'chat')) return refused(403, 'This caller has no right to use chat.')
     const full = quotas.full('connections', caller.workspaceId)
     if (full !== null) return refused(429, full.message)
     return { kind: 'admitted', who: { workspaceId: caller.workspaceId, caller: caller.caller, region } }

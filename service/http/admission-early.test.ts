@@ -17,7 +17,7 @@ async function served(full: ReadonlySet<string>) {
     async onRequest(request) {
       const key = String(request.headers.authorization).replace('Bearer ', '')
       asked.push(key)
-      request.caller = { workspaceId: key, caller: 'api', keyId: key }
+      request.caller = { workspaceId: key, caller: 'api', keyId: key, rights: null }
     },
     handler: async () => ({ done: true }),
   })

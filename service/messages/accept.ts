@@ -3,6 +3,7 @@ import { ask } from '../script.ts'
 import type { Base } from '../store.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
 import type { Attachment } from './attachments.ts'
+import type { ChannelName } from './channels/channel.ts'
 import type { Recipient } from './leads.ts'
 import { conversationFor, leadFor } from './leads.ts'
 import type { CrmIds, LeadRow, MessageRow } from './message.ts'
@@ -17,7 +18,7 @@ export interface Draft {
   readonly crmIds: CrmIds
   readonly body: string
   readonly subject: string | null
-  readonly channel: string
+  readonly channel: ChannelName
   readonly attachments: readonly Attachment[]
   readonly lockHash: string
 }
@@ -73,46 +74,65 @@ interface Try {
 }
 
 function* accept(made: Try, guarded: boolean, quotas: Quotas): Script<Accepted> {
-  const { id, draft, claims, now, windowStart } = made
+  const { draft, now } = made
   const { to, leadId, crmIds } = draft
-  // 1. What an attempt before us wrote, we ourselves included when the answer to a commit was lost.
-  const earlier = yield* earlierOne(claims, windowStart)
-  if (earlier !== null) return earlier.row.id === id ? { kind: 'new', row: earlier.row } : earlier
-  // 2. What was sent without a lock, or while we have none: the database knows it, whatever the locks know.
+  // 1. What an attempt under the same key wrote.
+  const resumed = yield* resumedBy(made)
+  if (resumed !== null) return resumed
+  // 2. What was sent with the same content, whether or not its lock knows it.
   const original = guarded ? yield* takeContent(made) : null
-  if (original !== null) return { kind: 'duplicate', row: original, withoutLock: true }
+  if (original !== null) return original
   yield* quotas.within(to.workspaceId, { messages: 1, 'message-bytes': bytesOf(draft) })
   // 3. Who it goes to.
   const { lead, created } = yield* leadFor(to, { leadId, crmIds, now })
   const conversationId = yield* conversationFor(to, lead.id, now)
-  // 4. The message itself. Its claims are unique, so a rival attempt waits here and then finds ours.
+  // 4. The message itself. Its id and its key are unique, so a rival attempt waits here and then finds ours.
   const row = yield* insert(made, { leadId: lead.id, conversationId, created })
   if (row !== null) return { kind: 'new', row, lead }
-  const rival = yield* earlierOne(claims, windowStart)
-  if (rival === null) throw new Error('A message was inserted by a rival attempt, and is not there')
+  const rival = (yield* resumedBy(made)) ?? (yield* writtenBefore(made.id))
+  if (rival === null) throw new Error(`The message ${made.id} was inserted by another attempt, and is not there`)
   return rival
 }
 
+function* resumedBy({ id, claims: { keyClaim } }: Try): Script<Accepted | null> {
+  if (keyClaim === null) return null
+  const [row] = yield* ask<MessageRow>(`select ${messageColumns} from messages where key_claim = ?`, [keyClaim])
+  if (row === undefined) return null
+  return { kind: row.id === id ? 'new' : 'resumed', row }
+}
+
+/** By this very call, when the answer to its commit was lost. */
+function* writtenBefore(id: string): Script<Accepted | null> {
+  const [row] = yield* ask<MessageRow>(`select ${messageColumns} from messages where id = ?`, [id])
+  return row === undefined ? null : { kind: 'new', row }
+}
+
 /**
- * Makes the message the original of its content, and returns the one that stands in its way. A lock that was granted
- * replaces an original that had one; anything else within the window does not. The row serialises identical contents.
+ * Makes the message the original of its content, or returns the one that stands in its way: within the window that is any
+ * but one of another lock, which was released since. The row serialises identical contents.
  */
-function* takeContent({ id, draft, claims, now, windowStart }: Try): Script<MessageRow | null> {
-  const guarded = claims.lockClaim === null ? 0 : 1
+function* takeContent({ id, draft, claims, now, windowStart }: Try): Script<Accepted | null> {
+  const { lockHash } = draft
+  const { lockClaim } = claims
   const [taken] = yield* ask(
-    `insert into message_originals (lock_hash, message_id, guarded, created_at) values (?, ?, ?, ?)
+    `insert into message_originals (lock_hash, message_id, lock_claim, created_at) values (?, ?, ?, ?)
      on conflict (lock_hash) do update
-       set message_id = excluded.message_id, guarded = excluded.guarded, created_at = excluded.created_at
-       where message_originals.created_at <= ? or (message_originals.guarded = 1 and excluded.guarded = 1)
+       set message_id = excluded.message_id, lock_claim = excluded.lock_claim, created_at = excluded.created_at
+       where message_originals.created_at <= ? or message_originals.lock_claim <> excluded.lock_claim
      returning lock_hash`,
-    [draft.lockHash, id, guarded, now, windowStart],
+    [lockHash, id, lockClaim, now, windowStart],
   )
   if (taken !== undefined) return null
-  const [original] = yield* ask<MessageRow>(
-    `select ${messageColumns} from messages where id = (select message_id from message_originals where lock_hash = ?)`,
-    [draft.lockHash],
+  const [row] = yield* ask<MessageRow & { readonly lock_claim: string | null }>(
+    `select ${messageColumns}, lock_claim from messages
+     where id = (select message_id from message_originals where lock_hash = ?)`,
+    [lockHash],
   )
-  return original ?? null
+  if (row === undefined) return null
+  if (row.id === id) return { kind: 'new', row }
+  // An attempt before us under the same lock, or one that the lock knows nothing of.
+  const isOfLock = lockClaim !== null && row.lock_claim === lockClaim
+  return isOfLock ? { kind: 'duplicate', row } : { kind: 'duplicate', row, withoutLock: true }
 }
 
 /** Lets the content go out again, as far as the database knows of it. False when it knows nothing. */
@@ -121,31 +141,15 @@ export async function forgetOriginal({ sql }: Base, lockHash: string): Promise<b
   return (await sql.query(text, [lockHash])).length > 0
 }
 
-function* earlierOne({ lockClaim, keyClaim }: Claims, windowStart: number): Script<Accepted | null> {
-  const resumed = keyClaim === null ? null : yield* messageOf('key_claim', keyClaim)
-  if (resumed !== null) return { kind: 'resumed', row: resumed }
-  const row = lockClaim === null ? null : yield* messageOf('lock_claim', lockClaim)
-  if (row === null) return null
-  if (Number(row.created_at) > windowStart) return { kind: 'duplicate', row }
-  // A lock that was given back keeps its identity for a day, but the window of its message is over: it is free to go.
-  yield* ask('update messages set lock_claim = null where id = ?', [row.id])
-  return null
-}
-
-function* messageOf(claim: 'key_claim' | 'lock_claim', value: string): Script<MessageRow | null> {
-  const text = `select ${messageColumns} from messages where ${claim} = ?`
-  return (yield* ask<MessageRow>(text, [value]))[0] ?? null
-}
-
 function* insert(
   { id, draft, claims, now }: Try,
   found: { readonly leadId: string; readonly conversationId: string; readonly created: boolean },
 ): Script<MessageRow | null> {
   const { to, body, subject, channel, attachments, lockHash } = draft
-  const [row] = yield* ask<MessageRow>(
+  const [inserted] = yield* ask(
     `insert into messages (id, workspace_id, lead_id, conversation_id, recipient_phone, recipient_email, body, subject, channel,
        attachments, status, new_lead, effect_key, lock_claim, key_claim, lock_hash, created_at, status_at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning ${messageColumns}`,
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id`,
     [
       id,
       to.workspaceId,
@@ -166,7 +170,28 @@ function* insert(
       now,
     ],
   )
-  return row ?? null
+  if (inserted === undefined) return null
+  return {
+    id,
+    workspace_id: to.workspaceId,
+    lead_id: found.leadId,
+    conversation_id: found.conversationId,
+    recipient_phone: to.phone,
+    recipient_email: to.email,
+    body,
+    channel,
+    status: 'queued',
+    provider_message_id: null,
+    error: null,
+    new_lead: found.created ? 1 : 0,
+    effect_key: claims.effectKey,
+    key_claim: claims.keyClaim,
+    lock_hash: lockHash,
+    due_at: null,
+    created_at: now,
+    status_at: now,
+    sent_at: null,
+  }
 }
 
 /** As the database has them; null without any. */

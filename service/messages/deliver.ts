@@ -53,6 +53,11 @@ interface SendingRow extends MessageRow {
   readonly subject: string | null
 }
 
+/** What a delivery needs of a message that no reader of it does. */
+type SendingOnly = 'attachments' | 'subject' | 'lock_claim'
+/** What a delivery changes. */
+type Changing = 'status' | 'provider_message_id' | 'error' | 'due_at' | 'status_at' | 'sent_at'
+
 interface Delivered {
   readonly providerMessageId: string | null
 }
@@ -97,19 +102,19 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   const partsOf = (row: MessageRow) => ({ tenant: row.workspace_id, caller: CALLER, key: row.id })
   const identityOf = (row: MessageRow) => ({ ...partsOf(row), operation: DELIVERY_OPERATION })
 
-  const sendingColumns = `${messageColumns}, attachments, subject, lock_claim`
+  const sendingOnly = 'attachments, subject, lock_claim'
 
   async function read(id: string): Promise<SendingRow | null> {
-    const text = `select ${sendingColumns} from messages where id = ?`
+    const text = `select ${messageColumns}, ${sendingOnly} from messages where id = ?`
     return (await sql.query<SendingRow>(text, [id]))[0] ?? null
   }
 
   async function begin(row: MessageRow): Promise<SendingRow | null> {
     const text = `update messages set status = 'sending', status_at = ${sql.now}
-      where id = ? and status = 'queued' returning ${sendingColumns}`
-    const [begun] = await sql.query<SendingRow>(text, [row.id])
+      where id = ? and status = 'queued' returning status, status_at, ${sendingOnly}`
+    const [begun] = await sql.query<Pick<SendingRow, 'status' | 'status_at' | SendingOnly>>(text, [row.id])
     // A later attempt finds it begun.
-    return begun ?? read(row.id)
+    return begun === undefined ? read(row.id) : { ...row, ...begun }
   }
 
   /** The effect of one attempt: one call of the provider, bounded. */
@@ -171,11 +176,12 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   }
 
   /**
-   * A provider that honours keys is asked by sending again under the same key; of others nothing can be learnt. Beyond
+   * What the message says is known. A provider that honours keys is asked by sending again under the same key; of others nothing can be learnt. Beyond
    * the time for which keys are kept the same call would be a second message.
    */
   async function askAgain(id: string, claimedAt: number, calls: (count: number) => void): Promise<ProbeAnswer> {
     const row = await read(id)
+    if (row?.status === 'sent') return happened({ providerMessageId: row.provider_message_id } satisfies Delivered)
     const channel = row === null ? null : channels.get(row.channel)
     if (row === null || channel === null || !channel.dedups) return cannotTell
     if ((await base.now()) - claimedAt > KEY_HONOURED_MS) return cannotTell
@@ -191,15 +197,17 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     }
   }
 
-  /** Writes what the ledger says to the message. Twice is harmless, and a final status is never taken back. */
-  async function write(row: MessageRow, execution: Execution<Delivered>): Promise<MessageRow> {
-    const { status, providerMessageId, error, retryAfterMs } = statusOf(execution)
-    const [written] = await sql.query<MessageRow>(
-      `update messages set status = ?, provider_message_id = ?, due_at = ${sql.now} + ?, status_at = ${sql.now},
+  /** Writes what became of a delivery to its message. Twice is harmless, and a final status is never taken back. */
+  async function write(row: MessageRow, standing: Standing): Promise<MessageRow> {
+    const { status, providerMessageId, error, retryAfterMs } = standing
+    const dueAt = retryAfterMs === null ? '?' : `${sql.now} + ?`
+    const [written] = await sql.query<Pick<MessageRow, Changing>>(
+      `update messages set status = ?, provider_message_id = ?, due_at = ${dueAt}, status_at = ${sql.now},
          sent_at = case when ? = 'sent' then ${sql.now} end,
          error = case when ? = 'sent' then null else coalesce(?, error, ?) end,
          attachments = case when ? in ('sent', 'failed') then null else attachments end
-       where id = ? and status not in ('sent', 'failed') returning ${messageColumns}`,
+       where id = ? and status not in ('sent', 'failed')
+       returning status, provider_message_id, error, due_at, status_at, sent_at`,
       [
         status,
         providerMessageId,
@@ -214,7 +222,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
         row.id,
       ],
     )
-    return written ?? (await read(row.id)) ?? row
+    return written === undefined ? ((await read(row.id)) ?? row) : { ...row, ...written }
   }
 
   async function deliver(row: MessageRow): Promise<MessageRow> {
@@ -223,14 +231,24 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   }
 
   async function carryOut(row: MessageRow): Promise<MessageRow> {
-    const execution = await operation.execute(partsOf(row), null, (attempt) => send(row, attempt))
+    let early: Promise<MessageRow> | null = null
+    const execution = await operation.execute(partsOf(row), null, async (attempt) => {
+      const delivered = await send(row, attempt)
+      // Together with the outcome of the record, in one commit where the store can. If only one of the two is written, the
+      // probe copies the status to the record, or the worker the outcome to the status.
+      // An attempt that outlived its lease writes nothing: its outcome may have been resolved otherwise.
+      if (attempt.signal.aborted) return delivered
+      early = write(row, sentAs(delivered.providerMessageId))
+      early.catch(() => undefined)
+      return delivered
+    })
     // No outcome yet: the store was away, or another process takes longer than we wait.
     if (execution.kind === 'refused' && !isOutcome(execution.error.code)) {
       if (execution.error.code === 'in_progress') return (await read(row.id)) ?? row
       throw execution.error
     }
     try {
-      return await write(row, execution)
+      return await (execution.kind === 'executed' && early !== null ? early : write(row, statusOf(execution)))
     } catch (error) {
       // The record has the outcome, and the worker copies it later; the caller gets what the provider said.
       log.warn({ event: 'message.status_not_written', messageId: row.id, err: error }, 'status not written, retrying')
@@ -337,12 +355,16 @@ const VANISHED = 'The process that sent it vanished before its provider answered
 const OUTCOMES: ReadonlySet<string> = new Set(['outcome_unknown', 'not_done', 'retry_later'])
 const isOutcome = (code: string) => OUTCOMES.has(code)
 
+function sentAs(providerMessageId: string | null): Standing {
+  return { status: 'sent', providerMessageId, error: null, retryAfterMs: null }
+}
+
 function statusOf(execution: Execution<Delivered>): Standing {
   switch (execution.kind) {
     case 'executed':
     case 'replayed':
     case 'joined':
-      return { status: 'sent', providerMessageId: providerIdOf(execution.value), error: null, retryAfterMs: null }
+      return sentAs(providerIdOf(execution.value))
     case 'failed':
       return { status: 'failed', providerMessageId: null, error: execution.failure.message, retryAfterMs: null }
     case 'refused': {

@@ -46,7 +46,8 @@ export function addSend(server: FastifyInstance, { protect, base, sender }: Part
     },
     about: {
       documentation: '/docs#messages.send',
-      businessUniqueness: 'A unique index on the claim of the lock, and on the claim of the key, of every message.',
+      businessUniqueness:
+        'A unique row for each content within its window, and a unique index on the claim of the key.',
       outbox: 'The message row is the outbox: a worker sends what was accepted and left behind.',
       externalCalls: 'Webhooks get the effect key; other providers are called once, and a lost answer stays unknown.',
       tests: 'test/contract/service/messages-guard.test.ts, test/proof/service/messages-crash.test.ts',

@@ -31,7 +31,7 @@ const leads = (big: string) => [
 const messages = (big: string) => [
   /*
    * `lock_claim` is the claim that the message was accepted under: an attempt that comes after a crash finds the message
-   * by it instead of writing a second one. `key_claim` is the same for an Idempotency-Key. `effect_key` is what a
+   * as the original of its content, and knows it by this claim. `key_claim` is the same for an Idempotency-Key. `effect_key` is what a
    * provider knows the message by, and `status_at` is the store's time of the status. An e-mail without a `subject` has its
    * first line instead.
    */
@@ -63,15 +63,14 @@ const messages = (big: string) => [
   'create index messages_by_lead on messages (lead_id, created_at, id)',
   'create index messages_by_conversation on messages (conversation_id, created_at, id)',
   // Without the messages that have none, which are most of them.
-  'create unique index messages_by_lock_claim on messages (lock_claim) where lock_claim is not null',
   'create unique index messages_by_key_claim on messages (key_claim) where key_claim is not null',
   // Small, whatever the size of the table: only what the worker has to look after.
   `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending', 'unknown')`,
-  // The original of a content: what a send without its lock still meets.
+  // The original of a content: what a send without its lock still meets, and an attempt under the same lock.
   `create table message_originals (
     lock_hash text primary key,
     message_id text not null,
-    guarded integer not null,
+    lock_claim text,
     created_at ${big} not null
   )`,
   'create index message_originals_by_age on message_originals (created_at)',

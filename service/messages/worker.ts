@@ -27,9 +27,10 @@ export function startWorker({ base, delivery, windowMs, log }: Parts): { stop():
   /** Unknown messages are looked at in turn, so that old ones do not hide the others. */
   let unknownAfter = ''
 
+  /** The status stands in the text: SQLite takes no partial index for a value that it does not know. */
   function select(status: Status, condition: string, values: readonly (string | number)[]) {
-    const text = `select ${messageColumns} from messages where status = ? and ${condition} limit ?`
-    return base.sql.query<MessageRow>(text, [status, ...values, ROWS])
+    const text = `select ${messageColumns} from messages where status = '${status}' and ${condition} limit ?`
+    return base.sql.query<MessageRow>(text, [...values, ROWS])
   }
 
   async function round(): Promise<void> {

@@ -6,18 +6,17 @@ import { reportTo } from '../logs.ts'
 import type { CollectedRoute } from '../openapi/collect.ts'
 import { routeOptions } from '../openapi/route.ts'
 import { callerOf, rightOf, whoAsks } from '../workspaces/authenticate.ts'
-import type { Right, Workspaces } from '../workspaces/workspaces.ts'
+import { mayUse, type Right } from '../workspaces/workspaces.ts'
 import { readOperation } from './document.ts'
 
 interface Parts {
   /** Where the operations of this server are recorded; a record is looked for in this order. */
   readonly ledgers: readonly Ledger<unknown>[]
-  readonly workspaces: Workspaces
   readonly routes: readonly CollectedRoute[]
 }
 
 /** `GET /operations/{id}`: what became of a request, for the caller who made it and still has the right to. */
-export function addOperations(server: FastifyInstance, { ledgers, workspaces, routes }: Parts): void {
+export function addOperations(server: FastifyInstance, { ledgers, routes }: Parts): void {
   const places = [...new Set(ledgers)].map((ledger) => {
     const status = operationStatus({
       ledger,
@@ -25,7 +24,7 @@ export function addOperations(server: FastifyInstance, { ledgers, workspaces, ro
       onError: reportTo(server.log),
       authorize: async (request, { identity }) => {
         const right = rightFor(routes, identity.operation)
-        return right !== null && (await workspaces.mayUse(callerOf(request), right))
+        return right !== null && mayUse(callerOf(request), right)
       },
     })
     return { ledger, status }

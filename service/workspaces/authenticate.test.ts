@@ -10,8 +10,7 @@ const OPERATOR = 'the-operator-token'
 /** One key, whose caller may use messages only. */
 const workspaces = {
   authenticate: async (key: string) =>
-    key === 'the-key' ? { workspaceId: 'demo', caller: 'ann', keyId: 'key_1' } : null,
-  mayUse: async (_caller, right) => right === 'messages',
+    key === 'the-key' ? { workspaceId: 'demo', caller: 'ann', keyId: 'key_1', rights: ['messages'] } : null,
 } satisfies Partial<Workspaces> as Workspaces
 
 function declared(access: Declaration['access'], system: string): Declaration {

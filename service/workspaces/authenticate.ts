@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sendProblem } from '../http/problem.ts'
 import type { Declaration } from '../openapi/declaration.ts'
 import { bearerOf, hashOf, sameSecret } from './keys.ts'
-import { type Caller, type Right, rightNames, type Workspaces } from './workspaces.ts'
+import { type Caller, mayUse, type Right, rightNames, type Workspaces } from './workspaces.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -51,7 +51,7 @@ function requireKey(workspaces: Workspaces, right: Right | null): Hook {
     const key = bearerOf(request.headers.authorization)
     const caller = key === null ? null : await workspaces.authenticate(key)
     if (caller === null) return unauthorised(reply, 'Send your API key as `Authorization: Bearer …`.')
-    if (right !== null && !(await workspaces.mayUse(caller, right))) {
+    if (right !== null && !mayUse(caller, right)) {
       const detail = `The caller ${caller.caller} has no right to use ${right}.`
       return sendProblem(reply, { name: 'forbidden', detail })
     }

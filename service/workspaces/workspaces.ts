@@ -7,6 +7,8 @@ export interface Caller {
   readonly workspaceId: string
   readonly caller: string
   readonly keyId: string
+  /** As they were when the key was read; null without a limit. */
+  readonly rights: readonly string[] | null
 }
 
 export const rightNames = ['messages', 'escalations', 'imports', 'outreach', 'chat'] as const
@@ -15,7 +17,6 @@ export type Right = (typeof rightNames)[number]
 /** Workspaces, their API keys, and what their callers may do. */
 export interface Workspaces {
   authenticate(key: string): Promise<Caller | null>
-  mayUse(caller: Caller, right: Right): Promise<boolean>
   put(id: string, name: string): Promise<void>
   exists(id: string): Promise<boolean>
   /** The key is shown once, here. */
@@ -37,20 +38,25 @@ interface KeyRow {
   readonly workspace_id: string
   readonly caller: string
   readonly hash: string
+  readonly rights: string | null
+}
+
+export function mayUse({ rights }: Caller, right: Right): boolean {
+  return rights === null || rights.includes(right)
 }
 
 export function createWorkspaces({ sql }: Base): Workspaces {
   return {
     async authenticate(key) {
       const keyId = keyIdOf(key)
-      const [row] = await sql.query<KeyRow>('select workspace_id, caller, hash from api_keys where id = ?', [keyId])
+      const [row] = await sql.query<KeyRow>(
+        `select k.workspace_id, k.caller, k.hash, r.rights from api_keys as k
+         left join caller_rights as r on r.workspace_id = k.workspace_id and r.caller = k.caller where k.id = ?`,
+        [keyId],
+      )
       if (row === undefined || !sameSecret(key, row.hash)) return null
-      return { workspaceId: row.workspace_id, caller: row.caller, keyId }
-    },
-    async mayUse({ workspaceId, caller }, right) {
-      const text = 'select rights from caller_rights where workspace_id = ? and caller = ?'
-      const [row] = await sql.query<{ rights: string }>(text, [workspaceId, caller])
-      return row === undefined || row.rights.split(' ').includes(right)
+      const { workspace_id: workspaceId, caller, rights } = row
+      return { workspaceId, caller, keyId, rights: rights?.split(' ') ?? null }
     },
     async put(id, name) {
       await sql.query(

@@ -29,7 +29,7 @@ export async function openDelivery(
     leadId: null,
     crmIds: noCrmIds,
     body: 'Hi',
-    channel: 'webhook',
+    channel: 'webhook' as const,
     attachments: [],
     subject: null,
     lockHash: 'h',
