@@ -28,6 +28,9 @@ const leads = (big: string) => [
   'create unique index conversations_of_mail on conversations (lead_id) where phone is null',
 ]
 
+/** What the worker looks after. */
+export const UNDER_WAY = `status in ('queued', 'sending', 'unknown')`
+
 const messages = (big: string) => [
   /*
    * `lock_claim` is the claim that the message was accepted under: an attempt that comes after a crash finds the message
@@ -65,7 +68,7 @@ const messages = (big: string) => [
   // Without the messages that have none, which are most of them.
   'create unique index messages_by_key_claim on messages (key_claim) where key_claim is not null',
   // Small, whatever the size of the table: only what the worker has to look after.
-  `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending', 'unknown')`,
+  `create index messages_under_way on messages (status, status_at) where ${UNDER_WAY}`,
   // The original of a content: what a send without its lock still meets, and an attempt under the same lock.
   `create table message_originals (
     lock_hash text primary key,

@@ -4,6 +4,7 @@ import { startRounds } from '../rounds.ts'
 import type { Delivery } from './deliver.ts'
 import type { MessageRow, Status } from './message.ts'
 import { messageColumns } from './message.ts'
+import { UNDER_WAY } from './schema.ts'
 
 interface Parts extends Pick<ServerParts, 'base' | 'log'> {
   readonly delivery: Delivery
@@ -16,8 +17,20 @@ const ROWS = 50
 const LANES = 5
 /** A request sends its own message at once; what has had no outcome for this long has lost its request. */
 const LEFT_MS = 3 * SECOND
+/** With the condition of the partial index, word for word: SQLite infers it from nothing else, and reads all messages. */
+const left = (status: Status, condition: string) =>
+  `select ${messageColumns} from messages
+    where ${UNDER_WAY} and status = '${status}' and ${condition} limit ${ROWS}`
+export const looks = {
+  queued: left('queued', 'coalesce(due_at, status_at + ?) <= ? order by status_at'),
+  sending: left('sending', 'status_at <= ? order by status_at'),
+  unknown: left('unknown', '(status_at, id) > (?, ?) order by status_at, id'),
+}
 /** Rows of originals whose window is over, removed in one round. */
 const ORIGINALS = 1_000
+
+/** Before every message. */
+const FIRST = { at: 0, id: '' }
 
 /**
  * Looks after what a crash left behind, in every process: what was accepted, or put off, is delivered, and what became
@@ -25,21 +38,16 @@ const ORIGINALS = 1_000
  */
 export function startWorker({ base, delivery, windowMs, log }: Parts): { stop(): Promise<void> } {
   /** Unknown messages are looked at in turn, so that old ones do not hide the others. */
-  let unknownAfter = ''
-
-  /** The status stands in the text: SQLite takes no partial index for a value that it does not know. */
-  function select(status: Status, condition: string, values: readonly (string | number)[]) {
-    const text = `select ${messageColumns} from messages where status = '${status}' and ${condition} limit ?`
-    return base.sql.query<MessageRow>(text, [...values, ROWS])
-  }
+  let unknownAfter = FIRST
+  const select = (text: string, values: readonly (string | number)[]) => base.sql.query<MessageRow>(text, values)
 
   async function round(): Promise<void> {
     const now = await base.now()
-    const due = 'coalesce(due_at, status_at + ?) <= ? order by status_at'
-    await inLanes(await select('queued', due, [LEFT_MS, now]), delivery.deliver)
-    await inLanes(await select('sending', 'status_at <= ? order by status_at', [now - LEFT_MS]), delivery.follow)
-    const unknown = await select('unknown', 'id > ? order by id', [unknownAfter])
-    unknownAfter = unknown.length < ROWS ? '' : (unknown.at(-1)?.id ?? '')
+    await inLanes(await select(looks.queued, [LEFT_MS, now]), delivery.deliver)
+    await inLanes(await select(looks.sending, [now - LEFT_MS]), delivery.follow)
+    const unknown = await select(looks.unknown, [unknownAfter.at, unknownAfter.id])
+    const last = unknown.length < ROWS ? undefined : unknown.at(-1)
+    unknownAfter = last === undefined ? FIRST : { at: Number(last.status_at), id: last.id }
     await inLanes(unknown, delivery.follow)
     await base.sql.query(
       `delete from message_originals where lock_hash in

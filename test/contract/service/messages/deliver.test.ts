@@ -68,6 +68,31 @@ test('the answer of the provider is returned while the store is away, and is sto
   await ledger.stop()
 })
 
+test('a process that dies after it wrote the status and before the outcome leaves no unknown', async () => {
+  let calls = 0
+  await using world = await opened(async () => {
+    calls++
+    return sent
+  })
+  const { base, row } = world
+  const dying = { ...base.store, claims: { ...base.store.claims } }
+  dying.claims.apply = ((request, call) =>
+    request.kind === 'settle'
+      ? new Promise(() => {})
+      : base.store.claims.apply(request, call)) as typeof dying.claims.apply
+  void world.deliveryOn(base, createLedger({ store: dying, background: false })).deliver(row)
+  await until('the status is written', async () => (await world.stateOf()).status === 'sent')
+  const stateOfRecord = async () => {
+    const identity = { tenant: 'w', caller: 'messages', operation: DELIVERY_OPERATION, key: row.id }
+    return (await world.ledger.get(identity))?.record.state
+  }
+  assert.equal(await stateOfRecord(), 'in_progress')
+  await base.advance(5 * 60_000)
+  await world.ledger.upkeep.reconcile()
+  await until('the record has the outcome', async () => (await stateOfRecord()) === 'succeeded')
+  assert.equal(calls, 1)
+})
+
 test('a provider that throws has said nothing', async () => {
   await using world = await opened(async () => {
     throw new Error('a bug')
