@@ -236,8 +236,8 @@ export const guard: readonly Row[] = [
       {
         without: 'the message is attached to the lock',
         file: 'service/messages/send.ts',
-        find: 'await Promise.all([attach(lock, pointer), ',
-        replace: 'await Promise.all([null, ',
+        find: 'attach(lock, pointer), attach(key, pointer)',
+        replace: 'null, attach(key, pointer)',
         noticed: [
           { file: guardTests, name: 'a send that fails before its message exists frees the lock and the key (G9)' },
         ],
