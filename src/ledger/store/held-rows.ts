@@ -32,7 +32,12 @@ export function createHeldRows<Key extends string, Row extends Lease<Key>>(
     failed: options.failed,
     recovered: (failures) => options.recovered?.(failures),
   })
-  return { ...held, hold: (row, sentAtMs) => held.hold(row, { sentAtMs, leaseMs }) }
+  return {
+    nowMs: () => held.nowMs(),
+    renewAll: () => held.renewAll(),
+    stop: () => held.stop(),
+    hold: (row, sentAtMs) => held.hold(row, { sentAtMs, leaseMs }),
+  }
 }
 
 /** Calls of one turn share one call. */
