@@ -73,8 +73,8 @@ export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number
   }
 
   return {
-    start: (run) => starts.write(run),
-    put: (holder, given) => putting.write({ holder, entry: given }),
+    start: async (run) => await starts.write(run),
+    put: async (holder, given) => await putting.write({ holder, entry: given }),
     putIn: (tx, holder, given) => puts.putIn(tx, holder, given),
     // It is not unknown any more: an operator was faster, or this write was applied and its answer was lost.
     settle: async (holder, given) => ((await puts.settle(holder, given)) ? given : await entry(holder, given.key)),
@@ -86,7 +86,7 @@ export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number
       const [row] = await tx.query(`select ${names} from onceonly_run_steps where run_id = ? and key = ?`, [runId, key])
       return row === undefined ? null : entryOf(row)
     },
-    leave: (leaving) => leaves.write(leaving),
+    leave: async (leaving) => await leaves.write(leaving),
   }
 }
 

@@ -1,17 +1,26 @@
-import type { Runtime } from '../../runtime/runtime.ts'
+import type { Awaitable, Runtime } from '../../runtime/runtime.ts'
 import type { AppliedWord } from '../core/errors.ts'
 import { isOnceError, OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { backoffMs } from '../core/retry.ts'
+import { byKey, leave, placeOf, shareOf } from './group-items.ts'
 import { createOverdueWatch } from './overdue.ts'
+import { createSyncTurn } from './sync-turn.ts'
 
 /**
  * Group commit: items that arrive while a flush is under way form the next flush. Concurrent callers share one
  * statement and one fsync; a single caller waits for no other.
+ *
+ * While each flush had a single item, the next item is sent at once. The first item of a burst is therefore sent alone,
+ * and a burst costs at most one more commit than its items gathered would; after a flush of several, items are gathered
+ * again.
  */
 export interface GroupCommit<I, A> {
-  /** Without a time-out the item waits as long as the flushes before it take. */
-  write(item: I, timeoutMs?: number): Promise<A>
+  /**
+   * Without a time-out the item waits as long as the flushes before it take. The answer is no promise when the store
+   * could commit the item before this returns; every error rejects.
+   */
+  write(item: I, timeoutMs?: number): Awaitable<A>
   /** Calls back with the items of every flush, for tests and measurements. */
   onFlush(listener: (items: readonly I[]) => void): void
   /** Refuses further items. Resolves when nothing waits and nothing is under way. */
@@ -22,7 +31,12 @@ export interface GroupOptions<I, A> {
   /** Flushes under way at once. */
   readonly lanes: number
   /** Commits the items together, and answers in their order. `timeoutMs` is the longest of its callers. */
-  flush(items: readonly I[], timeoutMs: number): Promise<readonly A[]>
+  flush(items: readonly I[], timeoutMs: number): Awaitable<readonly A[]>
+  /**
+   * Commits one item before it returns; undefined when the store cannot begin right now, and nothing was written. It is
+   * called when nothing waits and nothing is under way.
+   */
+  flushNow?(item: I): A | undefined
   /** In bytes, roughly. */
   sizeOf(item: I): number
   /** Items of one key are never under way together, and a flush is in the order of its keys. Null for an item without. */
@@ -33,7 +47,10 @@ export interface GroupOptions<I, A> {
   errorOf?(answer: A): unknown
   /** Whether one item may have failed the flush, and nothing was applied: then the flush is halved until it stands alone. */
   isSpoiled(error: unknown): boolean
-  /** Whether an open transaction holds the item's row: then it is repeated apart from the others, until its deadline. */
+  /**
+   * Whether an open transaction holds the item's row, and nothing was applied: then it is repeated apart from the others,
+   * until its deadline.
+   */
   isHeld?(error: unknown): boolean
   /**
    * Runs `flush` when the store can begin one; items that arrive until then are part of it. Rejects when the store
@@ -59,28 +76,30 @@ interface Item<I, A> {
   held: boolean
   /** The caller has its answer. */
   over: boolean
+  /** The store has answered, so that another item of this key may be sent. */
+  free: boolean
   resolve(answer: A): void
   reject(error: unknown): void
 }
 
 const RETRY = { baseMs: 20, capMs: 1_000 }
-/** Up to this many rows, one statement is cheaper than two. */
-const SPLIT_ROWS = 64
 
 export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<I, A>): GroupCommit<I, A> {
   type Batch = readonly Item<I, A>[]
-  const { lanes } = options
+  const { lanes, errorOf = () => null } = options
   const queues: [Item<I, A>[], Item<I, A>[], Item<I, A>[]] = [[], [], []]
-  /** Keys under way: a record has at most one mutation in flight per process. */
-  const busy = new Set<string>()
-  const flying = new Set<Batch>()
+  /** The flushes under way, each sorted by key: a record has at most one mutation in flight per process. */
+  const flying: Batch[] = []
   const idle: (() => void)[] = []
   const watch = createOverdueWatch(runtime, () => waiting > 0 || flushing > 0, endOverdue)
+  const sync = options.flushNow === undefined ? null : createSyncTurn(runtime)
   let waiting = 0
   let heldWaiting = 0
   let resting = 0
   let flushing = 0
   let scheduled = false
+  /** The last flush had a single item: the next one is not worth waiting for others. */
+  let alone = false
   let stopped: (() => OnceError) | null = null
   let flushed: ((items: readonly I[]) => void) | null = null
 
@@ -88,15 +107,17 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
     queues[item.priority].push(item)
     waiting++
     if (item.held) heldWaiting++
-    schedule()
+    // At once when nothing else is under way, so that a single caller waits for no turn of the event loop.
+    if (alone && sync === null && waiting === 1 && flushing === 0) begin()
+    else schedule()
     watch(item.timeoutMs)
   }
 
   function endOverdue(now: number): void {
-    for (const [index, queue] of queues.entries()) {
+    for (const queue of queues) {
       const late = queue.filter(({ deadline }) => deadline <= now)
       if (late.length === 0) continue
-      queues[index] = queue.filter(({ deadline }) => deadline > now)
+      leave(queue, (item) => item.deadline > now)
       waiting -= late.length
       for (const item of late) {
         if (item.held) heldWaiting--
@@ -122,11 +143,15 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
   function schedule(): void {
     if (scheduled || waiting === 0 || flushing >= lanes) return
     scheduled = true
-    runtime.soon(begin)
+    runtime.soon(beginScheduled)
+  }
+
+  function beginScheduled(): void {
+    scheduled = false
+    begin()
   }
 
   function begin(): void {
-    scheduled = false
     if (options.turn !== undefined) {
       if (waiting > 0 && flushing < lanes) void inTurn(options.turn)
       return
@@ -135,15 +160,20 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
       const batch = nextBatch()
       if (batch.length === 0) return
       flushing++
-      void fly(batch).then(ended)
+      void fly(batch)
     }
   }
 
   async function inTurn(turn: NonNullable<typeof options.turn>): Promise<void> {
+    let begun = false
     flushing++
     try {
       await turn(
-        () => fly(nextBatch()),
+        async () => {
+          const batch = nextBatch()
+          begun = batch.length > 0
+          if (begun) await fly(batch)
+        },
         () => waiting > 0,
       )
     } catch (error) {
@@ -151,11 +181,12 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
       waiting = 0
       heldWaiting = 0
     }
-    ended()
+    if (begun) return
+    flushing--
+    next()
   }
 
-  function ended(): void {
-    flushing--
+  function next(): void {
     schedule()
     if (isIdle()) for (const wake of idle.splice(0)) wake()
   }
@@ -166,8 +197,7 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
 
   /** Held rows wait apart, one flush at a time: items that shared a flush with them would wait as well. */
   function nextBatch(): Item<I, A>[] {
-    const mayHeld = heldWaiting > 0 && ![...flying].some((batch) => batch[0]?.held === true)
-    const held = mayHeld ? take(true) : []
+    const held = heldWaiting > 0 && flying.every((batch) => batch[0]?.held !== true) ? take(true) : []
     heldWaiting -= held.length
     return held.length > 0 ? held : take(false)
   }
@@ -177,67 +207,86 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
     const batch: Item<I, A>[] = []
     const most = Math.min(limits.batchRows, shareOf(waiting, lanes - flushing))
     let bytes = 0
-    for (const [index, queue] of queues.entries()) {
-      if (queue.length === 0) continue
-      const left: Item<I, A>[] = []
-      for (const item of queue) {
+    for (const queue of queues) {
+      leave(queue, (item) => {
         const room = batch.length < most && (batch.length === 0 || bytes + item.bytes <= limits.batchBytes)
-        if (!room || item.held !== held || (item.key !== null && busy.has(item.key))) {
-          left.push(item)
-          continue
-        }
-        if (item.key !== null) busy.add(item.key)
+        if (!room || item.held !== held || isUnderWay(item.key)) return true
         bytes += item.bytes
+        item.free = false
         batch.push(item)
-      }
-      queues[index] = left
+        return false
+      })
     }
+    // One order of keys everywhere, so that two processes never wait for each other in a circle.
+    if (batch.length > 1 && options.keyOf !== undefined) batch.sort(byKey)
+    giveBackTwins(batch)
     waiting -= batch.length
     return batch
   }
 
-  async function fly(batch: Item<I, A>[]): Promise<void> {
-    if (batch.length === 0) return
-    // One order of keys everywhere, so that two processes never wait for each other in a circle.
-    if (batch.length > 1 && options.keyOf !== undefined) batch.sort(byKey)
-    flying.add(batch)
-    await attempt(batch)
-    flying.delete(batch)
+  /** Of several items with one key the first stays; the sort has put them side by side, in the order in which they came. */
+  function giveBackTwins(batch: Item<I, A>[]): void {
+    const twins = batch.filter(({ key }, place) => key !== null && key === batch[place - 1]?.key)
+    if (twins.length === 0) return
+    leave(batch, (item) => !twins.includes(item))
+    for (const twin of twins.reverse()) {
+      twin.free = true
+      queues[twin.priority].unshift(twin)
+    }
   }
 
-  async function attempt(batch: Batch): Promise<void> {
+  function isUnderWay(key: string | null): boolean {
+    if (key === null) return false
+    for (const batch of flying) {
+      const item: Item<I, A> | undefined = batch[placeOf(batch, key)]
+      if (item?.key === key && !item.free) return true
+    }
+    return false
+  }
+
+  async function fly(batch: Item<I, A>[]): Promise<void> {
+    alone = batch.length === 1 && sync?.takeCrowded() !== true
+    if (alone) sync?.note((batch[0] as Item<I, A>).key)
+    flying.push(batch)
+    await attempt(batch, batch)
+  }
+
+  /** `flight` is the whole flush, where this is the last part of it. */
+  async function attempt(batch: Batch, flight: Batch | null): Promise<void> {
     const items = batch.map(({ item }) => item)
     flushed?.(items)
-    let answers: readonly A[]
+    let answers: readonly A[] = []
+    let fault: unknown = null
     try {
-      answers = await options.flush(items, longestWait(batch))
+      const sent = options.flush(items, longestWait(batch))
+      answers = sent instanceof Promise ? await sent : sent
     } catch (error) {
       if (batch.length > 1 && options.isSpoiled(error)) {
         const middle = batch.length >> 1
-        await attempt(batch.slice(0, middle))
-        await attempt(batch.slice(middle))
+        await attempt(batch.slice(0, middle), null)
+        await attempt(batch.slice(middle), flight)
         return
       }
-      for (const item of batch) failed(item, error)
-      return
+      fault = error ?? unanswered()
+    }
+    // Before the callers have their answers, so that what they send next finds the lane free.
+    if (flight !== null) {
+      flying.splice(flying.indexOf(flight), 1)
+      flushing--
     }
     // By hand: the pairs that `entries` makes are a tenth of what a request leaves to the garbage collector.
     for (let index = 0; index < batch.length; index++) {
       const item = batch[index] as Item<I, A>
-      if (index >= answers.length) {
-        failed(item, new OnceError('store_unavailable', 'The store gave no answer for a request.'))
-        continue
-      }
-      const answer = answers[index] as A
-      const error = options.errorOf?.(answer) ?? null
+      const error = fault ?? (index < answers.length ? errorOf(answers[index] as A) : unanswered())
       if (error !== null) {
         failed(item, error)
         continue
       }
-      if (item.key !== null) busy.delete(item.key)
+      item.free = true
       item.over = true
-      item.resolve(answer)
+      item.resolve(answers[index] as A)
     }
+    if (flight !== null) next()
   }
 
   function longestWait(batch: Batch): number {
@@ -247,7 +296,7 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
   }
 
   function failed(item: Item<I, A>, error: unknown): void {
-    if (item.key !== null) busy.delete(item.key)
+    item.free = true
     if (item.over) return
     item.tries++
     item.held = options.isHeld?.(error) === true
@@ -268,31 +317,54 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
     )
   }
 
-  return {
-    write: (item, timeoutMs = Number.POSITIVE_INFINITY) =>
-      new Promise<A>((resolve, refuse) => {
-        if (stopped !== null) {
-          refuse(stopped())
-          return
-        }
-        if (waiting >= limits.batchQueueRows) {
-          refuse(new OnceError('store_busy', `More than ${limits.batchQueueRows} requests wait for the store.`))
-          return
-        }
-        submit({
-          item,
-          key: options.keyOf?.(item) ?? null,
-          priority: options.priorityOf?.(item) ?? 0,
-          bytes: options.sizeOf(item),
-          timeoutMs,
-          deadline: runtime.monotonicMs() + timeoutMs,
-          tries: 0,
-          held: false,
-          over: false,
-          resolve,
-          reject: refuse,
-        })
+  /** Makes the item, and hands it to `next`: to the queues, or to what becomes of an item that failed. */
+  function pending(item: I, timeoutMs: number, next: (item: Item<I, A>) => void): Promise<A> {
+    return new Promise((resolve, refuse) =>
+      next({
+        item,
+        key: options.keyOf?.(item) ?? null,
+        priority: options.priorityOf?.(item) ?? 0,
+        bytes: options.sizeOf(item),
+        timeoutMs,
+        deadline: runtime.monotonicMs() + timeoutMs,
+        tries: 0,
+        held: false,
+        over: false,
+        free: true,
+        resolve,
+        reject: refuse,
       }),
+    )
+  }
+
+  /** Undefined when the item has to wait. */
+  function writeNow(item: I, timeoutMs: number): Awaitable<A> | undefined {
+    if (options.flushNow === undefined || !alone || waiting > 0 || flushing > 0) return undefined
+    if (sync?.mayWrite(options.keyOf?.(item) ?? null) !== true) return undefined
+    let error: unknown
+    try {
+      const answer = options.flushNow(item)
+      if (answer === undefined) return undefined
+      flushed?.([item])
+      error = errorOf(answer)
+      if (error === null) return answer
+    } catch (thrown) {
+      flushed?.([item])
+      error = thrown
+    }
+    return pending(item, timeoutMs, (made) => failed(made, error))
+  }
+
+  return {
+    write: (item, timeoutMs = Number.POSITIVE_INFINITY) => {
+      if (stopped !== null) return Promise.reject(stopped())
+      const answer = writeNow(item, timeoutMs)
+      if (answer !== undefined) return answer
+      if (waiting < limits.batchQueueRows) return pending(item, timeoutMs, submit)
+      return Promise.reject(
+        new OnceError('store_busy', `More than ${limits.batchQueueRows} requests wait for the store.`),
+      )
+    },
     onFlush: (listener) => void (flushed = listener),
     stop: (refused) => {
       stopped = refused
@@ -301,13 +373,8 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
   }
 }
 
-function byKey(a: { readonly key: string | null }, b: { readonly key: string | null }): number {
-  return a.key === b.key ? 0 : (a.key ?? '') < (b.key ?? '') ? -1 : 1
-}
-
-/** A large crowd is spread over the lanes that are free, so that none of them idles; a small one shares one commit. */
-function shareOf(waiting: number, free: number): number {
-  return waiting > SPLIT_ROWS && free > 1 ? Math.ceil(waiting / free) : waiting
+function unanswered(): OnceError {
+  return new OnceError('store_unavailable', 'The store gave no answer for a request.')
 }
 
 /** For statements whose failure proves that nothing was written, unless the store itself is away. */

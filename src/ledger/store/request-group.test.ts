@@ -182,3 +182,54 @@ test('more waiting requests than the bound are refused at once', async () => {
   await runtime.settle()
   assert.equal(refusedOne.state, 'store_busy')
 })
+
+test('a single request is sent at once; after a flush of several, requests are gathered again', async () => {
+  const { runtime, flushes, ids, apply } = manualGroup()
+  const all = [apply(reconcile('a'))]
+  assert.deepEqual(ids(), [])
+  await runtime.settle()
+  flushes[0]?.end('ok')
+  await runtime.settle()
+  all.push(apply(reconcile('b')), apply(reconcile('c')), apply(reconcile('d')))
+  assert.deepEqual(ids(), ['a', 'b'])
+  await runtime.settle()
+  assert.deepEqual(ids(), ['a', 'b'])
+  flushes[1]?.end('ok')
+  await runtime.settle()
+  assert.deepEqual(ids(), ['a', 'b', 'cd'])
+  flushes[2]?.end('ok')
+  await Promise.all(all)
+  void apply(reconcile('e'))
+  assert.deepEqual(ids(), ['a', 'b', 'cd'])
+  await runtime.settle()
+  assert.deepEqual(ids(), ['a', 'b', 'cd', 'e'])
+})
+
+test('a caller that has its answer finds the lane free', async () => {
+  const { runtime, flushes, ids, apply } = manualGroup()
+  const first = apply(reconcile('a'))
+  const next = Promise.resolve(first).then(() => apply(reconcile('b')))
+  await runtime.settle()
+  flushes[0]?.end('ok')
+  await first
+  await Promise.resolve()
+  assert.deepEqual(ids(), ['a', 'b'])
+  flushes[1]?.end('ok')
+  await next
+})
+
+test('two requests of one record never share a flush', async () => {
+  const { runtime, flushes, ids, apply } = manualGroup()
+  const all = [apply(reconcile('b')), apply(reconcile('a')), apply(reconcile('b')), apply(renew('b'))]
+  for (let n = 0; n < 3; n++) {
+    await runtime.settle()
+    flushes[n]?.end('ok')
+  }
+  await Promise.all(all)
+  // What runs goes before what starts, and then they go in the order in which they came.
+  assert.deepEqual(
+    flushes.map(({ requests }) => requests.map(({ kind, id }) => `${kind} ${id}`)),
+    [['reconcile a', 'renew b'], ['reconcile b'], ['reconcile b']],
+  )
+  assert.deepEqual(ids(), ['ab', 'b', 'b'])
+})

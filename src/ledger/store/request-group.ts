@@ -1,4 +1,4 @@
-import type { Runtime } from '../../runtime/runtime.ts'
+import type { Awaitable, Runtime } from '../../runtime/runtime.ts'
 import type { OnceError } from '../core/errors.ts'
 import { isOnceError } from '../core/errors.ts'
 import type { DecisionOf, Request } from '../core/request.ts'
@@ -72,7 +72,7 @@ export function createRequestGroup(runtime: Runtime, { lanes, flush, stopped }: 
   return {
     // Each request was decided by the step of its own kind, and an error rejects.
     apply: <R extends Request>(request: R, { timeoutMs }: Call) =>
-      group.write(request, timeoutMs) as Promise<AppliedDecision<DecisionOf<R>>>,
+      group.write(request, timeoutMs) as Awaitable<AppliedDecision<DecisionOf<R>>>,
     onFlush: (listener) => group.onFlush(listener),
     stop: () => group.stop(stopped),
   }

@@ -52,6 +52,14 @@ function createDecider({ engine, watchers, fences }: ClaimsParts): Decider {
   }
 
   return {
+    settleAlone: (writer, request) => {
+      if (last === null) return null
+      const now = nowOf(last.meta, engine.time)
+      const step = writer.settle.tryAlone(request, { now, fence: fences.least + 1 }, last.meta)
+      if (step === null) return null
+      writer.checkpoints.expect(1)
+      return { decision: step.decision, record: step.record, now }
+    },
     decide: (writer, requests) => {
       writer.checkpoints.expect(requests.length)
       try {

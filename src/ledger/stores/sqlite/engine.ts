@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import type { Awaitable } from '../../../runtime/runtime.ts'
 import { isOnceError } from '../../core/errors.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
@@ -24,7 +25,7 @@ export interface Engine {
   /** Whether another process has committed since the last call; also true where that cannot be said. */
   othersCommitted(): boolean
   /** Decides one request, in one commit with those that wait for the writer at the same time. */
-  apply<R extends Request>(request: R, call: Call, decider: Decider): Promise<AppliedDecision<DecisionOf<R>>>
+  apply<R extends Request>(request: R, call: Call, decider: Decider): Awaitable<AppliedDecision<DecisionOf<R>>>
   /** Calls back with the requests of every group commit, for tests and measurements. */
   onRequests(listener: (requests: readonly Request[]) => void): void
   /**
@@ -168,8 +169,28 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     }
   }
 
+  /**
+   * Null says for certain that nothing was written: another process holds the lock, or the statement itself was refused and
+   * SQLite has undone it. After an error of the file or the disk the commit may still be found there after a crash.
+   */
+  function alone<T>(statement: (writer: Connection) => T | null): T | null {
+    if (connections === null || suspect) return null
+    checkFile()
+    const { writer } = connections
+    try {
+      const answer = statement(writer)
+      if (answer !== null) wrote(writer)
+      return answer
+    } catch (error) {
+      if (isOnceError(error) || !isBroken(error)) return null
+      if (!undo(writer)) suspect = true
+      throw translate(error, 'maybe')
+    }
+  }
+
   const group = createWriterGroup(queue, {
     begin: beginWriter,
+    alone,
     late: lateWrite,
     translate: (error) => translate(error, 'no'),
     commit: (work) => {
@@ -210,7 +231,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     },
     // Each request was decided by the step of its own kind, and an error rejects.
     apply: <R extends Request>(request: R, call: Call, decider: Decider) =>
-      group.write({ request, decider }, call.timeoutMs) as Promise<AppliedDecision<DecisionOf<R>>>,
+      group.write({ request, decider }, call.timeoutMs) as Awaitable<AppliedDecision<DecisionOf<R>>>,
     onRequests: (listener) =>
       group.onFlush((members) => listener(members.flatMap(({ request }) => (request === null ? [] : [request])))),
     write: async <T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T) => {

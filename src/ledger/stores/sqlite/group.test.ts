@@ -30,12 +30,13 @@ test('members that wait together are committed together, as many as fit; a singl
   let free = true
   const { write, onFlush } = createWriterGroup(createWriterQueue(), {
     begin: () => free,
+    alone: () => null,
     late,
     translate: (error) => error,
     commit: (work) => work({ statements: { prepared: () => ({ run: () => {} }) } } as unknown as Connection),
   })
   onFlush((members) => groups.push(members.length))
-  const add = (waitMs: number) => write({ request: null, work: () => null }, waitMs)
+  const add = async (waitMs: number) => await write({ request: null, work: () => null }, waitMs)
   await add(1_000)
   assert.deepEqual(groups, [1])
   free = false
@@ -50,11 +51,12 @@ test('a turn whose members have all left is given up', async () => {
   const queue = createWriterQueue()
   const { write } = createWriterGroup(queue, {
     begin: () => false,
+    alone: () => null,
     late,
     translate: (error) => error,
     commit: () => assert.fail('no member is left'),
   })
-  await assert.rejects(write({ request: null, work: () => null }, 5))
+  await assert.rejects(async () => await write({ request: null, work: () => null }, 5))
   await queue.idle()
 })
 
@@ -86,4 +88,27 @@ test('a full disk undoes the whole group, and every caller learns that nothing w
     } else if (name !== '') assert.ok(kept.includes(name))
   }
   assert.equal(settled[2]?.status, 'rejected')
+})
+
+test('a single member is not committed while another process holds the lock', async () => {
+  let [free, begun] = [true, false]
+  const { write } = createWriterGroup(createWriterQueue(), {
+    begin: () => (begun = free),
+    alone: () => null,
+    late,
+    translate: (error) => error,
+    commit: (work) => {
+      assert.ok(begun)
+      begun = false
+      return work({} as Connection)
+    },
+  })
+  const add = () => write({ request: null, work: () => 'done' }, 60_000)
+  await add()
+  await new Promise((resolve) => void setImmediate(() => setImmediate(resolve)))
+  free = false
+  const waiting = add()
+  assert.ok(waiting instanceof Promise)
+  free = true
+  assert.deepEqual(await waiting, { value: 'done' })
 })

@@ -1,7 +1,7 @@
 import { createRuntime } from '../../../runtime/runtime.ts'
 import type { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
-import type { Request } from '../../core/request.ts'
+import type { Request, SettleRequest } from '../../core/request.ts'
 import type { GroupCommit } from '../../store/group-commit.ts'
 import { createGroupCommit } from '../../store/group-commit.ts'
 import type { Applied } from '../../store/port.ts'
@@ -25,6 +25,11 @@ export interface WorkMember {
 }
 
 export interface Decider {
+  /**
+   * Decides one settle by a single statement, which commits by itself. Null when nothing was written, and the request has
+   * to be decided in a transaction.
+   */
+  settleAlone(writer: Connection, request: SettleRequest): Applied | null
   /** First in the write transaction, which it may begin again; answers in order of the requests. */
   decide(writer: Connection, requests: readonly Request[]): readonly Applied[]
   /** What was decided last is on the disk. */
@@ -35,6 +40,8 @@ export interface Decider {
 export interface GroupWriter {
   /** False when another process holds the lock. Throws when the file cannot be used. */
   begin(): boolean
+  /** Runs one statement without a transaction of its own; null when it wrote nothing, for certain. */
+  alone<T>(statement: (writer: Connection) => T | null): T | null
   /** Runs the work in the transaction that `begin` has begun, and commits. Undoes all of it when it throws. */
   commit<T>(work: (writer: Connection) => T): T
   /** The store's own error for one of SQLite's. */
@@ -83,7 +90,17 @@ export function createWriterGroup(queue: WriterQueue, writer: GroupWriter): Grou
   return createGroupCommit<Member, Ended>(createRuntime(), {
     // A flush holds the only writer and ends within one turn of the event loop: a second lane would only wait.
     lanes: 1,
-    flush: async (members) => commit(members),
+    flush: commit,
+    flushNow: (member) => {
+      if (!queue.isFree()) return undefined
+      const { request } = member
+      if (request !== null && request.kind === 'settle') {
+        const { decider } = member
+        const answer = writer.alone((connection) => decider.settleAlone(connection, request))
+        if (answer !== null) return answer
+      }
+      return writer.begin() ? commit([member])[0] : undefined
+    },
     sizeOf: (member) => (member.request === null ? WORK_BYTES : requestRules.sizeOf(member.request)),
     keyOf: (member) => member.request?.id ?? null,
     priorityOf: (member) => (member.request === null ? 2 : requestRules.priorityOf(member.request)),

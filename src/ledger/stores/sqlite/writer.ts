@@ -5,6 +5,8 @@ import { limits } from '../../core/limits.ts'
 export interface WriterQueue {
   /** Runs the work alone, once `begin` could take the write lock. */
   run<T>(turn: WriterTurn, work: () => T | Promise<T>): Promise<T>
+  /** No writer and no waiter: work that ends before the caller returns needs no turn. */
+  isFree(): boolean
   /** Settles when there is no writer and no waiter. */
   idle(): Promise<void>
 }
@@ -149,6 +151,7 @@ export function createWriterQueue(): WriterQueue {
         const waiting = { turn, work, since: performance.now(), resolve: settle, reject, timer: null }
         if (!atOnce(waiting)) enter(waiting)
       }),
+    isFree: () => !serving,
     idle: () => (serving ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
   }
 }
