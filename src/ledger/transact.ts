@@ -4,7 +4,7 @@ import { inTransaction, unwatched } from './context.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { effectKeyOf } from './core/identity.ts'
 import { limits } from './core/limits.ts'
-import type { Grant, Settlement } from './core/request.ts'
+import type { ClaimRequest, Grant, Settlement, SettleRequest } from './core/request.ts'
 import { backoffMs } from './core/retry.ts'
 import { isVerdict, readable, released } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
@@ -82,6 +82,7 @@ export async function leadTransaction(
   }
   // The claim id stays the same over all tries: so a commit whose answer was lost is recognised.
   const turn = newTurn(context, null)
+  const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
   const begins = () => {
     // An earlier try was rolled back, and an effect that was handed over cannot run again.
     if (handedOver && turn.effectBegan) throw rolledBack(null)
@@ -93,8 +94,8 @@ export async function leadTransaction(
     turn.phase = 'begin' as Turn['phase']
     try {
       const landing = await transactions.run(
-        (session) => inSession(context, op, command, session, effect, turn, begins),
-        call,
+        (session) => inSession(context, op, command, session, effect, turn, request, begins),
+        { ...call, claim: request },
       )
       if (landing === turn.done) noteSettled(context, command, landing)
       return landing
@@ -179,13 +180,13 @@ async function inSession(
   session: Session<unknown>,
   effect: Effect,
   turn: Turn,
+  request: ClaimRequest,
   begins: () => void,
 ): Promise<Landing> {
   // 1. The claim is the first statement: a twin waits for our row, and then replays.
   turn.phase = 'claiming'
   // A record that the outermost claim finds was committed by others; a nested one may see what its own outer wrote.
   const askedAt = turn.outer === null ? context.runtime.monotonicMs() : null
-  const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
   const around = context.around ?? unwatched
   const { decision, record, now } = await around('claim', command, () => session.apply(request))
   turn.phase = 'effect'
@@ -196,8 +197,7 @@ async function inSession(
     case 'reclaimed':
       begins()
       turn.effectBegan = true
-      turn.done = await runInside(context, op, session, decision.lease, effect, turn)
-      return turn.done
+      return await runInside(context, op, session, decision.lease, effect, turn)
     case 'replay_success':
     case 'replay_failure': {
       // 5. Our own commit, whose answer we lost.
@@ -246,13 +246,15 @@ async function runInside(
     // 3. The outcome, in the same transaction. 4. The store commits when we return.
     const pointer = packed.pointer ?? given.pointer
     const succeeded: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(ground) }
+    turn.done = { kind: 'executed', value, packed: { ...packed, pointer } }
     await settleInside(session, grant, succeeded, packed.pointer)
-    return { kind: 'executed', value, packed: { ...packed, pointer } }
+    return turn.done
   } catch (thrown) {
     if (!isVerdict(thrown) || thrown.verdict !== 'final') throw thrown
     const outcome = packFinal(op, thrown)
+    turn.done = { kind: 'failed', data: outcome.data, cause: thrown.error }
     await settleInside(session, grant, { state: 'failed_terminal', outcome, ...noteOf(ground) }, null)
-    return { kind: 'failed', data: outcome.data, cause: thrown.error }
+    return turn.done
   } finally {
     end()
   }
@@ -264,7 +266,8 @@ async function settleInside(
   to: Settlement,
   pointer: Grant['pointer'],
 ): Promise<void> {
-  const { decision } = await session.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
+  const request: SettleRequest = { kind: 'settle', id: grant.id, grant, to, pointer }
+  const { decision } = await (session.settleLast ?? session.apply)(request)
   if (decision.kind === 'lease_lost') throw leaseLost(grant.identity.operation, decision.state)
 }
 
@@ -307,7 +310,8 @@ export async function joinTransaction(
   const { session } = outer
   const turn = newTurn(context, outer)
   try {
-    return await session.savepoint(() => inSession(context, op, command, session, effect, turn, () => {}))
+    const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
+    return await session.savepoint(() => inSession(context, op, command, session, effect, turn, request, () => {}))
   } catch (error) {
     throw isVerdict(error) ? error.error : error
   }

@@ -2,7 +2,7 @@ import type { Awaitable } from '../../runtime/runtime.ts'
 import type { OnceError } from '../core/errors.ts'
 import type { Fence, RecordId } from '../core/identity.ts'
 import type { LedgerRecord, VisibleState } from '../core/record.ts'
-import type { Decision, DecisionOf, Request } from '../core/request.ts'
+import type { ClaimRequest, Decision, DecisionOf, Request, SettleRequest } from '../core/request.ts'
 import type { SqlSeam, SqlTx } from './sql.ts'
 import type { Watch } from './watch.ts'
 
@@ -90,12 +90,22 @@ export interface TransactionCall extends Call {
    * `twin: true` in its details.
    */
   readonly refuseTwinOf: RecordId | null
+  /**
+   * The request that the work will apply first. A store may send it together with what begins the transaction; a row that
+   * a twin holds is then reported like a running twin.
+   */
+  readonly claim?: ClaimRequest
 }
 
 export interface Session<Tx> {
   readonly tx: Tx
   /** Decides one request inside the transaction. */
   apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>>
+  /**
+   * The same for the settle that is the last statement of the work: a store may send COMMIT together with it. Nothing of
+   * the transaction can be used any more then, and an error says whether it may have been committed.
+   */
+  settleLast?(request: SettleRequest): Promise<AppliedDecision<DecisionOf<SettleRequest>>>
   /** Undoes what the work wrote when it throws, and rethrows; the transaction itself continues. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }

@@ -33,7 +33,8 @@ export interface StatementPart {
 /** How a store does it. Each takes effect before whatever is sent after it was called. */
 export interface SavepointSteps {
   open(): void | Promise<void>
-  keep(): void | Promise<void>
+  /** `depth` is 1 for a savepoint inside of no other. */
+  keep(depth: number): void | Promise<void>
   undo(): void | Promise<void>
 }
 
@@ -81,7 +82,7 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
     innermost = parent
     if (keep) life.check()
     if (life.isOver()) return undefined
-    return keep ? steps.keep() : steps.undo()
+    return keep ? steps.keep(scope.depth) : steps.undo()
   }
 
   async function inside<T>(scope: Scope, parent: Scope, work: () => Promise<T>): Promise<T> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AppliedWord } from '../../core/errors.ts'
 import { OnceError } from '../../core/errors.ts'
-import type { DecisionOf, Request } from '../../core/request.ts'
+import type { DecisionOf, Request, SettleRequest } from '../../core/request.ts'
 import type { Deadline } from '../deadline.ts'
 import { inTime } from '../deadline.ts'
 import type { Life } from '../life.ts'
@@ -31,6 +31,10 @@ export interface Ground<C extends HeldConnection> {
   applied: AppliedWord
   /** Why it was ended, once its time is up. */
   late: OnceError | null
+  /** The answer to `call.claim`, where it was sent with what began the transaction. */
+  claimed: AppliedDecision | null
+  /** COMMIT was sent with the last settle: whatever the answer is, nothing is left to commit or to undo. */
+  over: boolean
 }
 
 /** How a server does it. */
@@ -45,6 +49,8 @@ export interface TransactionSteps<
   open(ground: Ground<C>): Open
   /** Decides one request; collects the records whose waiters are to be notified after the commit. */
   apply(open: Open, request: Request, woken: string[]): Promise<AppliedDecision>
+  /** The last settle together with COMMIT; null when they have to be sent one after the other. */
+  settleLast?(ground: Ground<C>, open: Open, request: SettleRequest): Promise<AppliedDecision> | null
   /** The dangerous region: until its answer comes, the outcome of the transaction is unknown. */
   commit(ground: Ground<C>, open: Open): Promise<void>
   /** Rolls back. The error that it answers, when there is no transaction of ours any more, says more than the effect's. */
@@ -60,17 +66,24 @@ export function createServerTransactions<
   Tx extends SqlTx,
   Open extends OpenTx<Tx>,
 >({ call: inCall, fault }: Pick<Calls<C>, 'call' | 'fault'>, steps: TransactionSteps<C, Tx, Open>): Transactions<Tx> {
-  function sessionOf(open: Open, woken: string[]): Session<Tx> {
+  function sessionOf(ground: Ground<C>, open: Open, woken: string[]): Session<Tx> {
+    async function apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>> {
+      const { claimed, call } = ground
+      if (claimed !== null && request === (call.claim as Request)) return claimed as AppliedDecision<DecisionOf<R>>
+      try {
+        return (await steps.apply(open, request, woken)) as AppliedDecision<DecisionOf<R>>
+      } catch (error) {
+        // Nothing of a transaction is applied before its COMMIT was sent.
+        throw fault(error, 'no')
+      }
+    }
+
     return {
       tx: open.handle,
-      apply: async <R extends Request>(request: R) => {
-        try {
-          return (await steps.apply(open, request, woken)) as AppliedDecision<DecisionOf<R>>
-        } catch (error) {
-          // Nothing of a transaction is applied before its COMMIT was sent.
-          throw fault(error, 'no')
-        }
-      },
+      apply,
+      settleLast: async (request) =>
+        ((await steps.settleLast?.(ground, open, request)) as AppliedDecision<DecisionOf<SettleRequest>> | undefined) ??
+        (await apply(request)),
       savepoint: open.handle.inSavepoint,
     }
   }
@@ -91,7 +104,7 @@ export function createServerTransactions<
     try {
       // The work may continue after its time is up: its result is dropped then, and its handle refuses everything.
       result = await inTime(
-        open.outermost(() => work(sessionOf(open, woken))),
+        open.outermost(() => work(sessionOf(ground, open, woken))),
         ground.deadline,
         () => ground.late ?? expire(ground),
       )
@@ -99,10 +112,11 @@ export function createServerTransactions<
       await open.idle()
     } catch (error) {
       open.close(ground.late ?? ended())
+      if (ground.over) throw error
       throw (await steps.undo(ground)) ?? steps.told(error, ground)
     }
     open.close(ended())
-    await steps.commit(ground, open)
+    if (!ground.over) await steps.commit(ground, open)
     await steps.committed(ground.connection, woken)
     return result
   }
@@ -111,7 +125,16 @@ export function createServerTransactions<
     run: (work, call) =>
       inCall(call, async (deadline) => {
         const connection = await steps.borrow(deadline)
-        const ground: Ground<C> = { connection, call, deadline, mark: randomUUID(), applied: 'no', late: null }
+        const ground: Ground<C> = {
+          connection,
+          call,
+          deadline,
+          mark: randomUUID(),
+          applied: 'no',
+          late: null,
+          claimed: null,
+          over: false,
+        }
         const off = deadline.onPassed(() => expire(ground))
         try {
           return await runOn(ground, work)
@@ -123,7 +146,7 @@ export function createServerTransactions<
   }
 }
 
-function ended(): OnceError {
+export function ended(): OnceError {
   return new OnceError('transaction_aborted', 'The transaction is over; its session cannot be used any more.')
 }
 

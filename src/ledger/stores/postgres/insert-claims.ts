@@ -4,11 +4,12 @@ import type { AppliedDecision } from '../../store/port.ts'
 import { policyText, stateCode } from '../../store/row.ts'
 import type { Answers } from '../../store/sql/decide.ts'
 import { wholeMs } from '../../store/sql/decide.ts'
+import { unfit } from '../../store/sql/fit.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
-import type { Executor, Statement, TextRow } from './statement.ts'
-import { plainId, text } from './statement.ts'
+import type { Executor, Places, Statement, TextRow } from './statement.ts'
+import { numberedPlaces, plainId, text, writtenOut } from './statement.ts'
 
 /**
  * The claim of an identity that has no row: one unique insert, never find-then-insert. A claim that finds a row, even one
@@ -19,12 +20,16 @@ import { plainId, text } from './statement.ts'
  */
 export interface InsertClaims {
   (on: Executor, requests: readonly ClaimRequest[]): Promise<Answers>
+  /** One claim with its values in it, to be sent together with other statements. Null when it cannot be written so. */
+  text(request: ClaimRequest): string | null
+  /** What the server answered to that. */
+  answer(request: ClaimRequest, rows: readonly unknown[]): AppliedDecision | null
 }
 
 export function createInsertClaims(names: Names): InsertClaims {
-  const one = oneClaim(names)
+  const one: Statement = { name: 'onceonly_claim', text: oneClaim(names, numberedPlaces) }
   const many = manyClaims(names)
-  return async (on, requests) => {
+  const insert = async (on: Executor, requests: readonly ClaimRequest[]): Promise<Answers> => {
     const [first] = requests
     if (first === undefined) return []
     if (requests.length === 1) {
@@ -37,23 +42,28 @@ export function createInsertClaims(names: Names): InsertClaims {
       return row === undefined ? null : granted(request, row)
     })
   }
+  return Object.assign(insert, {
+    text: (request: ClaimRequest) => {
+      const places = unfit(request) === null ? writtenOut(valuesOf(request)) : null
+      return places === null ? null : oneClaim(names, places)
+    },
+    answer: (request: ClaimRequest, [row]: readonly unknown[]) =>
+      row === undefined ? null : granted(request, row as TextRow),
+  })
 }
 
 /** The first fence of a record is its incarnation, which the row therefore leaves out. */
 const target = `(id, tenant, caller, operation, key, batch, fingerprint, claim_id, policy, state,
   fence, attempts, claimed_at, due_at)`
 
-function oneClaim(names: Names): Statement {
+function oneClaim(names: Names, at: Places): string {
   const now = statementNowSql(names)
-  return {
-    name: 'onceonly_claim',
-    text: `
+  return `
       INSERT INTO ${names.records} ${target}
-      VALUES ($1::uuid, $2, $3, $4, $5, $6, $7, $8, $9, $10::smallint,
-        nextval(${quoteText(names.fences)}), 1, ${now}, ${now} + $11::bigint)
+      VALUES (${at(0)}::uuid, ${[1, 2, 3, 4, 5, 6, 7, 8].map(at).join(', ')}, ${at(9)}::smallint,
+        nextval(${quoteText(names.fences)}), 1, ${now}, ${now} + ${at(10)}::bigint)
       ON CONFLICT (id) DO NOTHING
-      RETURNING fence, claimed_at AS now`,
-  }
+      RETURNING fence, claimed_at AS now`
 }
 
 /** One time for the batch, one fence for each row. */

@@ -5,10 +5,11 @@ import type { AppliedDecision } from '../../store/port.ts'
 import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts'
 import type { Answers } from '../../store/sql/decide.ts'
 import { wholeMs } from '../../store/sql/decide.ts'
+import { unfit } from '../../store/sql/fit.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
-import type { Executor, Statement, TextRow } from './statement.ts'
-import { awaitedCode, plainId, text } from './statement.ts'
+import type { Executor, Places, Statement, TextRow } from './statement.ts'
+import { awaitedCode, numberedPlaces, plainId, text, writtenOut } from './statement.ts'
 
 /**
  * The outcome of an attempt that still holds its record: fence and claim id are those of the grant, and nothing unusual
@@ -18,6 +19,10 @@ import { awaitedCode, plainId, text } from './statement.ts'
  */
 export interface SettleRunning {
   (on: Executor, requests: readonly SettleRequest[]): Promise<{ answers: Answers; woken: string[] }>
+  /** One settle with its values in it, to be sent together with other statements. Null when it cannot be written so. */
+  text(request: SettleRequest): string | null
+  /** What the server answered to that. */
+  answer(request: SettleRequest, row: unknown): AppliedDecision
 }
 
 /** Unknown outcomes have a side table to keep, and notes stand in `detail`: neither is worth a fast path. */
@@ -26,9 +31,9 @@ export function settlesPlainly({ to }: SettleRequest): boolean {
 }
 
 export function createSettle(names: Names): SettleRunning {
-  const one = oneSettle(names)
+  const one: Statement = { name: 'onceonly_settle', text: oneSettle(names, numberedPlaces) }
   const many = manySettles(names)
-  return async (on, requests) => {
+  const settle = async (on: Executor, requests: readonly SettleRequest[]) => {
     const [first] = requests
     if (first === undefined) return { answers: [], woken: [] }
     if (requests.length === 1) {
@@ -46,6 +51,13 @@ export function createSettle(names: Names): SettleRunning {
     })
     return { answers, woken }
   }
+  return Object.assign(settle, {
+    text: (request: SettleRequest) => {
+      const places = settlesPlainly(request) && unfit(request) === null ? writtenOut(valuesOf(request)) : null
+      return places === null ? null : oneSettle(names, places)
+    },
+    answer: (request: SettleRequest, row: unknown) => settled(request, row as TextRow),
+  })
 }
 
 type NewValue = 'state' | 'kept' | 'outcome' | 'pointer' | 'retryMs' | 'retainMs' | 'notBefore' | 'refuseMs' | 'policy'
@@ -73,25 +85,22 @@ function change(names: Names, u: Readonly<Record<NewValue, string>>) {
   }
 }
 
-function oneSettle(names: Names): Statement {
+function oneSettle(names: Names, at: Places): string {
   const { set, guard, returning } = change(names, {
-    state: '$4::smallint',
-    kept: '$5::smallint',
-    outcome: '$6',
-    pointer: '$7',
-    retryMs: '$8::bigint',
-    retainMs: '$9::bigint',
-    notBefore: '$10::bigint',
-    refuseMs: '$11::bigint',
-    policy: '$12',
+    state: `${at(3)}::smallint`,
+    kept: `${at(4)}::smallint`,
+    outcome: at(5),
+    pointer: at(6),
+    retryMs: `${at(7)}::bigint`,
+    retainMs: `${at(8)}::bigint`,
+    notBefore: `${at(9)}::bigint`,
+    refuseMs: `${at(10)}::bigint`,
+    policy: at(11),
   })
-  return {
-    name: 'onceonly_settle',
-    text: `
+  return `
       UPDATE ${names.records} AS r SET ${set}
-      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND ${guard}
-      RETURNING ${returning}`,
-  }
+      WHERE r.id = ${at(0)}::uuid AND r.fence = ${at(1)}::bigint AND r.claim_id = ${at(2)} AND ${guard}
+      RETURNING ${returning}`
 }
 
 function manySettles(names: Names): Statement {

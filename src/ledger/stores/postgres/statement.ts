@@ -1,4 +1,5 @@
 import type { PgQuery, PgResult } from './driver.ts'
+import { quoteText } from './names.ts'
 
 /** A statement of ours. Batch connections prepare it under its name. */
 export interface Statement {
@@ -46,6 +47,28 @@ export function plannedOn(connection: Sender): Executor {
       return rows as readonly TextRow[]
     },
   }
+}
+
+/** How a statement mentions its values: as `$1`, or written out. */
+export type Places = (index: number) => string
+
+export const numberedPlaces: Places = (index) => `$${index + 1}`
+
+/**
+ * The values as literals, for a message of several statements, which takes no values of its own. Null when one of them
+ * cannot be written: text ends at a NUL character.
+ */
+export function writtenOut(values: readonly unknown[]): Places | null {
+  if (values.some((value) => typeof value === 'string' && value.includes('\0'))) return null
+  return (index) => literal(values[index])
+}
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL'
+  if (typeof value === 'number') return `(${value})`
+  const text = String(value)
+  // A backslash means itself or not, by a setting of the session; with E it always escapes.
+  return text.includes('\\') ? ` E${quoteText(text.replaceAll('\\', '\\\\'))}` : quoteText(text)
 }
 
 /**

@@ -1,12 +1,13 @@
 import { isOnceError, OnceError } from '../../core/errors.ts'
 import { limits, SECOND } from '../../core/limits.ts'
-import type { Transactions } from '../../store/port.ts'
+import type { TransactionCall, Transactions } from '../../store/port.ts'
 import { rollBack } from '../../store/sql/connection.ts'
 import type { Ground } from '../../store/sql/transactions.ts'
-import { createServerTransactions, runningTwin } from '../../store/sql/transactions.ts'
+import { createServerTransactions, ended, runningTwin } from '../../store/sql/transactions.ts'
 import type { Connection } from './connection.ts'
 import { borrow } from './connection.ts'
 import type { Core } from './core.ts'
+import type { PgResult } from './driver.ts'
 import * as errors from './errors.ts'
 import { abortedError, isAborted, isBusy, isSessionOver, sqlErrorOf, storeError } from './errors.ts'
 import { findOwnTables, quoteText, recordLock } from './names.ts'
@@ -14,7 +15,7 @@ import { decideAlone } from './session.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
 import type { PostgresOpenTx, PostgresTx } from './tx.ts'
-import { createTx } from './tx.ts'
+import { createTx, PART } from './tx.ts'
 import type { Watchers } from './watch.ts'
 
 export interface TransactionParts {
@@ -27,6 +28,7 @@ export interface TransactionParts {
 const SERVER_GRACE_MS = SECOND
 const MARK = 'onceonly.transaction'
 const OTHER = 'onceonly: another transaction'
+const UNSETTLED = 'onceonly: not settled'
 
 type PostgresGround = Ground<Connection>
 
@@ -40,10 +42,10 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
   return createServerTransactions<Connection, PostgresTx, Open>(core, {
     errors,
     borrow: (deadline) => borrow(core.pool, deadline),
-    begin: (ground) => begin(core, ground),
-    open: ({ connection, call }) => ({
-      ...createTx(connection, findTables),
-      patient: call.lockMs >= limits.transactionLockMs,
+    begin: (ground) => begin(core, steps, ground),
+    open: ({ connection, call, claimed }) => ({
+      ...createTx(connection, { findTables, partOpen: claimed !== null }),
+      patient: isPatient(call),
     }),
     apply: async (open, request, woken) => {
       const applied = await decideAlone({ steps, on: plannedOn(open), woken }, request)
@@ -52,6 +54,11 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
         await open.query({ text: `SET LOCAL lock_timeout = ${limits.transactionLockMs}` })
       }
       return applied
+    },
+    settleLast: (ground, open, request) => {
+      // Only for a record that this transaction has inserted, which no other can have changed, and with no part around.
+      const text = ground.claimed === null || open.depth() > 0 ? null : steps.settle.text(request)
+      return text === null ? null : settleLast(ground, open, text).then((row) => steps.settle.answer(request, row))
     },
     commit,
     undo,
@@ -63,14 +70,20 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
   })
 }
 
+function isPatient({ lockMs }: TransactionCall): boolean {
+  return lockMs >= limits.transactionLockMs
+}
+
 /**
  * One round trip. The isolation is named, because a default of REPEATABLE READ would not see what a twin committed. The
  * advisory lock finds a running twin without waiting for its row.
  */
-async function begin({ names, fault }: Core, { connection, mark, call }: PostgresGround): Promise<void> {
+async function begin({ names, fault }: Core, steps: Steps, ground: PostgresGround): Promise<void> {
+  const { connection, mark, call } = ground
   const serverMs = Math.ceil(call.timeoutMs + SERVER_GRACE_MS)
   const twin = call.refuseTwinOf
-  const lock = twin === null ? '' : `SELECT pg_try_advisory_xact_lock(${recordLock(names, twin)}) AS free`
+  const lock = twin === null ? '' : `${checkFree(recordLock(names, twin))};`
+  const claim = call.claim === undefined || !isPatient(call) ? null : steps.insertClaims.text(call.claim)
   try {
     const results = await connection.script(
       `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -79,16 +92,26 @@ async function begin({ names, fault }: Core, { connection, mark, call }: Postgre
        SET LOCAL idle_in_transaction_session_timeout = ${serverMs};
        SET LOCAL ${MARK} = ${quoteText(mark)};
        ${findOwnTables(names, 'transaction')}
-       ${lock}`,
+       ${lock}
+       ${claim === null ? '' : `${claim}; SAVEPOINT ${PART}`}`,
     )
-    const [answer] = (results.at(-1)?.rows ?? []) as readonly { readonly free?: unknown }[]
-    if (twin === null || answer?.free === 't') return
+    if (call.claim === undefined || claim === null) return
+    ground.claimed = steps.insertClaims.answer(call.claim, results.at(-2)?.rows ?? [])
   } catch (error) {
+    // Whatever waited, waited for the row of a twin.
+    if (isOther(error) || (claim !== null && isBusy(error))) {
+      await rollBack(connection)
+      throw runningTwin()
+    }
     connection.destroy(error as Error)
     throw fault(error, 'no')
   }
-  await rollBack(connection)
-  throw runningTwin()
+}
+
+/** Fails when another transaction has the lock, and with it whatever stands behind it in the same message. */
+function checkFree(lock: string): string {
+  const failing = `concat('${OTHER} ', current_setting('${MARK}', true))::integer`
+  return `SELECT CASE WHEN pg_try_advisory_xact_lock(${lock}) THEN 0 ELSE ${failing} END`
 }
 
 /**
@@ -108,6 +131,11 @@ function lost(): OnceError {
   return new OnceError('transaction_lost', 'The transaction ended while its effect ran.')
 }
 
+function removed(cause: unknown): OnceError {
+  const message = 'The effect removed or changed the record of its own key, so that its outcome could not be recorded.'
+  return new OnceError('transaction_aborted', message, { cause, applied: 'no' })
+}
+
 async function undo(ground: PostgresGround): Promise<OnceError | null> {
   const { connection } = ground
   if (connection.broken !== null) return null
@@ -122,12 +150,35 @@ async function undo(ground: PostgresGround): Promise<OnceError | null> {
 
 async function commit(ground: PostgresGround): Promise<void> {
   const { connection } = ground
+  await committing(ground, () => connection.script(`${checkMark(ground)}; COMMIT`))
+}
+
+/**
+ * The settle and COMMIT in one message. A settle that wrote nothing fails the message, so that no effect is committed
+ * without its outcome.
+ */
+async function settleLast(ground: PostgresGround, open: Open, settle: string): Promise<unknown> {
+  ground.over = true
+  const unsettled = `concat('${UNSETTLED} ', current_setting('${MARK}', true))::integer`
+  const text = `${checkMark(ground)};
+    WITH settled AS (${settle})
+    SELECT settled.*, CASE WHEN settled.now IS NULL THEN ${unsettled} ELSE 0 END AS checked
+    FROM (SELECT 1) AS one LEFT JOIN settled ON true;
+    COMMIT`
+  const results = await committing(ground, () => open.end(text, ended()))
+  return results.at(-2)?.rows[0]
+}
+
+async function committing(
+  ground: PostgresGround,
+  send: () => Promise<readonly PgResult[]>,
+): Promise<readonly PgResult[]> {
+  const { connection } = ground
   if (connection.broken !== null) throw storeError(connection.broken, 'no')
   ground.applied = 'maybe'
-  let command: string | undefined
+  let results: readonly PgResult[]
   try {
-    const results = await connection.script(`${checkMark(ground)}; COMMIT`)
-    command = results.at(-1)?.command
+    results = await send()
   } catch (error) {
     if (isOther(error)) {
       connection.destroy(error as Error)
@@ -138,12 +189,14 @@ async function commit(ground: PostgresGround): Promise<void> {
       throw abortedError(error)
     }
     connection.destroy(error as Error)
+    if (sqlErrorOf(error)?.message.includes(UNSETTLED)) throw removed(error)
     // What the user's deferred constraints and triggers say at the end is the user's to read.
     if (/^(23|P0)/.test(sqlErrorOf(error)?.code ?? '')) throw error
     throw storeError(error, 'maybe')
   }
   // The server says ROLLBACK when it was asked to commit a transaction in which a statement had failed.
-  if (command !== 'COMMIT') throw abortedError()
+  if (results.at(-1)?.command !== 'COMMIT') throw abortedError()
+  return results
 }
 
 /** How many causes are looked through for the server's own error: query builders wrap it once or twice. */

@@ -50,15 +50,16 @@ async function transact(
   work: (session: Session<PostgresTx>) => Promise<unknown>,
   call: Partial<typeof TRANSACTION> = {},
 ): Promise<string> {
+  const claim = claimOf(key)
   return await store.transactions.run(
     async (session) => {
-      const claimed = await session.apply(claimOf(key))
+      const claimed = await session.apply(claim)
       if (kindOf(claimed) !== 'first_attempt') return kindOf(claimed)
       await session.savepoint(() => work(session))
-      await session.apply(settleOf(leaseOf(claimed)))
+      await session.settleLast?.(settleOf(leaseOf(claimed)))
       return 'executed'
     },
-    { ...TRANSACTION, ...call },
+    { ...TRANSACTION, ...call, claim },
   )
 }
 
