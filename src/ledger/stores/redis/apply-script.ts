@@ -8,7 +8,7 @@ import type {
   StartRequest,
 } from '../../core/request.ts'
 import { keptCode, pointerText, stateCode } from '../../store/row.ts'
-import { recordScriptOf, SHARED_ANSWERS } from './script.ts'
+import { EXPIRY_SLACK_MS, recordScriptOf, SHARED_ANSWERS } from './script.ts'
 import { FORMAT, outcomeText, ownerText, whoText } from './value.ts'
 
 const LINE_END = 10
@@ -36,14 +36,14 @@ export const applyScript = recordScriptOf(
 local find, byte = string.find, string.byte
 local granted, written = {}, {}
 local firstFence = nextFence
-local nowText = whole(now)
+local nowText = format('%d', now)
 local row, rows = 0, #KEYS - 2
 
 while row < rows do
   local kind, upTo, first, second = ARGV[at], row + ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   at = at + 4
   if kind == 'claim' then
-    local head = ' ' .. first .. ' 0 ' .. whole(now + second) .. ' - - - -\\n'
+    local head = ' ' .. first .. ' 0 ' .. format('%d', now + second) .. ' - - - -\\n'
     local life = ' 1 ' .. nowText .. ' '
     while row < upTo do
       row = row + 1
@@ -63,10 +63,10 @@ while row < rows do
     local to, retryMs, retainMs, notBefore, refuseMs, kept = match(first, '^(%d) (%S+) (%S+) (%S+) (%S+) (%S+)$')
     local expires = math.max(now + retainMs, tonumber(notBefore))
     local goneAt = expires + refuseMs
-    local dueAt = retryMs == '-' and '-' or whole(now + retryMs)
-    local ends = nowText .. ' ' .. whole(expires) .. ' ' .. whole(goneAt) .. ' ' .. kept
-    local head = to .. ' 0 ' .. dueAt .. ' ' .. ends
-    local expiry = expiryOf(goneAt)
+    local dueAt = retryMs == '-' and '-' or format('%d', now + retryMs)
+    local head = format('%s 0 %s %s %d %d %s', to, dueAt, nowText, expires, goneAt, kept)
+    -- A record with an end also gets one from Redis, in real time.
+    local expiry = goneAt < 1e14 and format('%d', goneAt - offset + ${EXPIRY_SLACK_MS})
     while row < upTo do
       row = row + 1
       local stored, own = found[row + 1], ARGV[at]
@@ -83,7 +83,8 @@ while row < rows do
           if history == '' then rest = who .. (second == '' and pointer or second) .. '\\n\\n' end
         end
         if rest then
-          write(KEYS[2 + row], own .. head .. rest .. ARGV[at + 1], expiry)
+          local value = own .. head .. rest .. ARGV[at + 1]
+          if expiry then call('SET', KEYS[2 + row], value, 'PXAT', expiry) else call('SET', KEYS[2 + row], value) end
           local awaited = byte(stored, #own + 3) - ${byteOf(0)}
           if awaited == 1 then call('PUBLISH', ARGV[3], sub(KEYS[2 + row], -ID_DIGITS)) end
           result = pointer == '' and awaited or { awaited, pointer }
@@ -93,7 +94,7 @@ while row < rows do
       at = at + 2
     end
   elseif kind == 'hold' then
-    local newDueAt = second ~= '-' and whole(now + second)
+    local newDueAt = second ~= '-' and format('%d', now + second)
     while row < upTo do
       row = row + 1
       local stored, own, ownPointer = found[row + 1], ARGV[at], ARGV[at + 1]
@@ -121,9 +122,11 @@ while row < rows do
   end
 end
 if #granted > 0 then
-  call('ZADD', FENCES, whole(firstFence), table.concat(granted))
+  call('ZADD', FENCES, format('%d', firstFence), table.concat(granted))
+  last, turns = nextFence - FENCE_STEP, turns + 1
+  answers[6], answers[7] = last, turns
   written[#written + 1] = META
-  written[#written + 1] = took(nextFence - FENCE_STEP)
+  written[#written + 1] = format(meta, epoch, last, turns, offset, seen)
 end
 if #written > 0 then call('MSET', unpack(written)) end
 answers[3] = nextFence
@@ -143,29 +146,30 @@ interface Group extends Asked {
   readonly own: string[]
 }
 
-/** How the script is asked, and in which order it answers. */
-export interface ApplyArguments {
+/** In which order the script is asked and answers, and where each answer belongs. */
+export interface Ordered {
   readonly rows: readonly Request[]
-  /** Where the answer of each row belongs. */
   readonly places: readonly number[]
-  readonly args: readonly string[]
+  /** Adds the arguments of the script. */
+  addTo(words: string[]): void
 }
 
-export function applyArguments(requests: readonly Request[], places: readonly number[]): ApplyArguments {
+export function orderedFor(requests: readonly Request[], places: readonly number[]): Ordered {
   const groups: Group[] = []
   for (let index = 0; index < requests.length; index++) {
     const group = groupFor(groups, requests[index] as Request)
     group.rows.push(requests[index] as Request)
     group.places.push(places[index] as number)
   }
-  const args: string[] = []
-  for (const { kind, first, second, rows, own } of groups) {
-    args.push(kind, String(rows.length), first, second)
-    for (const each of own) args.push(each)
+  const addTo = (words: string[]) => {
+    for (const { kind, first, second, rows, own } of groups) {
+      words.push(kind, String(rows.length), first, second)
+      for (const each of own) words.push(each)
+    }
   }
   const [group] = groups
-  if (groups.length === 1 && group !== undefined) return { rows: group.rows, places: group.places, args }
-  return { rows: groups.flatMap(({ rows }) => rows), places: groups.flatMap((each) => each.places), args }
+  if (groups.length === 1 && group !== undefined) return { rows: group.rows, places: group.places, addTo }
+  return { rows: groups.flatMap(({ rows }) => rows), places: groups.flatMap((each) => each.places), addTo }
 }
 
 function groupOf(groups: Group[], kind: Asked['kind'], first = '', second = ''): Group {

@@ -53,7 +53,8 @@ function applyAll(core: Core, requests: readonly Request[], deadline: CallDeadli
 function packsOf<Row extends { readonly id: RecordId }>({ bucketOf }: Names, rows: readonly Row[]): Pack<Row>[] {
   const packs: Pack<Row>[] = []
   const filling: (Pack<Row> | undefined)[] = []
-  for (const [place, row] of rows.entries()) {
+  for (let place = 0; place < rows.length; place++) {
+    const row = rows[place] as Row
     const bucket = bucketOf(row.id)
     let pack = filling[bucket.number]
     if (pack === undefined || pack.rows.length >= PACK_ROWS) {

@@ -15,7 +15,8 @@ export interface Reply {
   readonly now: number
   /** A new fence, larger than all that were given. */
   readonly nextFence: Fence
-  readonly answers: readonly unknown[]
+  /** From `SHARED_ANSWERS` on, what the script itself answered. */
+  readonly all: readonly unknown[]
 }
 
 /** What the parts of one store share. */
@@ -26,10 +27,17 @@ export interface Core {
   call<T>(call: Call, work: (deadline: CallDeadline) => Promise<T>): Promise<T>
   /** The same for requests that were accepted before `stop`, and whose callers are answered in time by the group commit. */
   flush<T>(call: Call, work: (deadline: CallDeadline) => Promise<T>): Promise<T>
-  /** Runs a script on one bucket, which it is given the keys of. */
-  run(script: Script, bucket: Bucket, asked: Asked, deadline: CallDeadline): Promise<Reply>
+  /** Runs a script on one bucket, which it is given the keys of, and returns what the script itself answered. */
+  run(script: Script, bucket: Bucket, asked: Asked, deadline: CallDeadline): Promise<Answered>
+  /** The same without a copy of anything: `words` begins with `wordsFor`. */
+  send(script: Script, bucket: Bucket, words: string[], deadline: CallDeadline): Promise<Reply>
   /** Refuses new calls and waits for those under way; `accepted` ends when all accepted requests were flushed. */
   drain(accepted: Promise<void>): Promise<void>
+}
+
+export interface Answered {
+  readonly now: number
+  readonly answers: readonly unknown[]
 }
 
 export interface Asked {
@@ -52,23 +60,25 @@ const lookScript = scriptOf('no', '')
 
 export function createCore(client: RedisClient, names: Names, report: (event: StoreReset) => void): Core {
   const connection = createConnection(client)
-  const count = names.buckets.length
-  const epochs = createEpochs(count, report)
+  const epochs = createEpochs(names.buckets.length, report)
   const idle: (() => void)[] = []
   let underWay = 0
   let stopped = false
   let looking: Promise<void> | null = null
   let hasLooked = false
 
-  async function run(script: Script, bucket: Bucket, { keys = [], args = [] }: Asked, deadline: CallDeadline) {
-    const shared = script.sharedKeys(bucket)
-    const words = [script.sha, String(shared.length + keys.length), ...shared, ...keys]
-    words.push(String(bucket.number), String(count), names.channel)
-    for (const arg of args) words.push(String(arg))
-    const reply = (await connection.run(script, words, deadline)) as unknown[]
-    const [now, epoch, nextFence, fence, turns, leftFence, leftTurns] = reply as SharedAnswers
+  async function send(script: Script, bucket: Bucket, words: string[], deadline: CallDeadline): Promise<Reply> {
+    const all = (await connection.run(script, words, deadline)) as unknown[]
+    const [now, epoch, nextFence, fence, turns, leftFence, leftTurns] = all as SharedAnswers
     epochs.check(bucket, epoch, { fence, turns }, { fence: leftFence, turns: leftTurns })
-    return { now, nextFence, answers: reply.slice(SHARED_ANSWERS) }
+    return { now, nextFence, all }
+  }
+
+  async function run(script: Script, bucket: Bucket, { keys = [], args = [] }: Asked, deadline: CallDeadline) {
+    const words = wordsFor(script, bucket, keys, names)
+    for (const arg of args) words.push(String(arg))
+    const { now, all } = await send(script, bucket, words, deadline)
+    return { now, answers: all.slice(SHARED_ANSWERS) }
   }
 
   /** Before anything is written, every bucket is looked at: processes that disagree about them must not begin. */
@@ -110,6 +120,7 @@ export function createCore(client: RedisClient, names: Names, report: (event: St
     names,
     connection,
     run,
+    send,
     call: async (given, work) => {
       if (stopped) throw stoppedError()
       return await flush(given, work)
@@ -123,10 +134,21 @@ export function createCore(client: RedisClient, names: Names, report: (event: St
   }
 }
 
+/** How the call of a script begins: up to its own arguments. */
+export function wordsFor(script: Script, bucket: Bucket, keys: readonly string[], names: Names): string[] {
+  const shared = script.sharedKeys(bucket)
+  const words = [script.sha, String(shared.length + keys.length), ...shared, ...keys]
+  words.push(String(bucket.number), String(names.buckets.length), names.channel)
+  return words
+}
+
+/** A longer timer of Node's fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 function inTime(looking: Promise<void>, { timeoutMs, endsAtMs }: CallDeadline): Promise<void> {
   return new Promise((resolve, reject) => {
     const late = () => reject(timeoutError(timeoutMs, 'no'))
-    const timer = setTimeout(late, Math.max(0, endsAtMs - performance.now()))
+    const timer = setTimeout(late, Math.min(LONGEST_TIMER_MS, Math.max(0, endsAtMs - performance.now())))
     looking.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }

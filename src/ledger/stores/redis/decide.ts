@@ -5,13 +5,15 @@ import type { Request, SettleRequest } from '../../core/request.ts'
 import { transition } from '../../core/transition.ts'
 import { runningUnder } from '../../core/transition-parts.ts'
 import type { Applied, AppliedDecision } from '../../store/port.ts'
-import { applyArguments, applyScript } from './apply-script.ts'
+import { applyScript, orderedFor } from './apply-script.ts'
 import type { CallDeadline } from './connection.ts'
 import type { Core } from './core.ts'
+import { wordsFor } from './core.ts'
 import { storeError } from './errors.ts'
 import { unfit } from './fit.ts'
 import type { Bucket } from './names.ts'
 import { BUCKETS_MOST } from './names.ts'
+import { SHARED_ANSWERS } from './script.ts'
 import type { Swap } from './swap-script.ts'
 import { swapArguments, swapScript } from './swap-script.ts'
 import { decodeRecord } from './value.ts'
@@ -88,15 +90,16 @@ function fail({ answers }: PackTools, { places }: Pack<Request>, error: OnceErro
 /** Keeps what is decided, and returns what has to be written first. */
 async function applyPack({ core, deadline, answers }: PackTools, pack: Pack<Request>): Promise<Change[]> {
   const { bucket } = pack
-  const { rows, places, args } = applyArguments(pack.rows, pack.places)
+  const { rows, places, addTo } = orderedFor(pack.rows, pack.places)
   const keys = rows.map(({ id }) => bucket.record + id)
-  const reply = await core.run(applyScript, bucket, { keys, args }, deadline)
-  const { now } = reply
+  const words = wordsFor(applyScript, bucket, keys, core.names)
+  addTo(words)
+  const { now, nextFence, all } = await core.send(applyScript, bucket, words, deadline)
   const changes: Change[] = []
   for (let index = 0; index < rows.length; index++) {
     const request = rows[index] as Request
     const place = places[index] as number
-    const found = reply.answers[index]
+    const found = all[SHARED_ANSWERS + index]
     const usual = usualAnswer(request, found, now)
     if (usual !== null) {
       answers[place] = usual
@@ -104,7 +107,7 @@ async function applyPack({ core, deadline, answers }: PackTools, pack: Pack<Requ
     }
     const stored = typeof found === 'string' ? found : null
     const before = stored === null ? null : decodeRecord(request.id, stored)
-    const fence = fenceFor(reply.nextFence + changes.length * BUCKETS_MOST, before?.fence ?? 0)
+    const fence = fenceFor(nextFence + changes.length * BUCKETS_MOST, before?.fence ?? 0)
     const { record, decision } = transition(before, request, { now, fence })
     const applied = { record, decision, now }
     if (record === null || record === before) answers[place] = applied
@@ -154,7 +157,8 @@ function usualAnswer(request: Request, found: unknown, now: number): AppliedDeci
 
 /** The record was the one of the grant, with the pointer that it had. */
 function settled(request: SettleRequest, awaited: boolean, pointer: Pointer | null, now: number): AppliedDecision {
-  const before: InProgress = { ...runningUnder(request.grant), pointer, awaited }
+  const usual = runningUnder(request.grant)
+  const before: InProgress = awaited || usual.pointer !== pointer ? { ...usual, pointer, awaited } : usual
   const { record, decision } = transition(before, request, { now, fence: request.grant.fence })
   return { record, decision, now }
 }

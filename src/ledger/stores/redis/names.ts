@@ -61,6 +61,6 @@ export function namesOf(prefix: string, count: number): Names {
     }
   })
   // Ids are digests, so that any of their digits spread them evenly.
-  const bucketOf = (id: RecordId) => buckets[Number.parseInt(id.slice(0, 4), 16) % count] as Bucket
+  const bucketOf = (id: RecordId) => buckets[count === 1 ? 0 : Number.parseInt(id.slice(0, 4), 16) % count] as Bucket
   return { buckets, channel: `${prefix}:wake`, bucketOf }
 }

@@ -30,7 +30,7 @@ export const SHARED_ARGUMENTS = 3
  * Past its end a record is removed by the sweep, which also takes it out of the indexes. Without a sweep for this long,
  * Redis itself frees the memory of the record.
  */
-const EXPIRY_SLACK_MS = 5 * MINUTE
+export const EXPIRY_SLACK_MS = 5 * MINUTE
 
 /** Begins the epoch of every bucket, so that no process mistakes the keys of another layout for its own. */
 export const LAYOUT = 'layout-2'
@@ -62,10 +62,16 @@ nextFence = nextFence - nextFence % FENCE_STEP + FENCE_STEP + ARGV[1]
 local answers = { now, epoch, nextFence, last, turns, last, turns }
 local at = ${SHARED_ARGUMENTS + 1}
 
+local meta = '%s %d %d %d %s'
+if not found[1] then call('SET', META, format(meta, epoch, last, turns, offset, seen)) end
+`
+
+/** Functions that most scripts use. The script of every request does without, because each call would make them anew. */
+const HELPERS = `
 -- Lua would write large numbers with an exponent.
 local function whole(number) return format('%d', number) end
 
-local function metaText() return format('%s %d %d %d %s', epoch, last, turns, offset, seen) end
+local function metaText() return format(meta, epoch, last, turns, offset, seen) end
 
 -- Keeps the largest fence, for all that are given later. The result has to be written.
 local function took(fence)
@@ -75,8 +81,6 @@ local function took(fence)
   answers[7] = turns
   return metaText()
 end
-
-if not found[1] then call('SET', META, metaText()) end
 
 -- A record with an end also gets one from Redis, in real time: the last argument of its SET, or nothing.
 local function expiryOf(goneAt)
@@ -121,7 +125,7 @@ local function isOpen(state) return state == ${stateCode.reserved} or state == $
 
 /** A script that needs no more than the records and their index. It ends with the answers. */
 export function scriptOf(whenLost: AppliedWord, lua: string): Script {
-  return finished(whenLost, prelude(READ_META) + lua, ({ meta, fences }) => [meta, fences])
+  return finished(whenLost, prelude(READ_META) + HELPERS + lua, ({ meta, fences }) => [meta, fences])
 }
 
 /** The same for a script that reads records: all of them at once, into `found`, behind what is shared. */
@@ -132,7 +136,7 @@ export function recordScriptOf(whenLost: AppliedWord, lua: string): Script {
 /** A script that also uses the other indexes. */
 export function indexScriptOf(whenLost: AppliedWord, lua: string): Script {
   const keys = ({ meta, fences, open, unknowns, counts }: Bucket) => [meta, fences, open, unknowns, counts]
-  return finished(whenLost, prelude(READ_META) + INDEXES + lua, keys)
+  return finished(whenLost, prelude(READ_META) + HELPERS + INDEXES + lua, keys)
 }
 
 function finished(whenLost: AppliedWord, body: string, sharedKeys: Script['sharedKeys']): Script {
