@@ -6,7 +6,7 @@ import type { CallDeadline } from './connection.ts'
 import type { Core } from './core.ts'
 import { indexScriptOf } from './script.ts'
 
-/** Records of one step: a script blocks all other commands, some milliseconds with so many. */
+/** Records of one script: it blocks all other commands, one or two milliseconds with so many. */
 const STEP_ROWS = 1_000
 /** Places of the index that are read at once: each may hold a whole pack of ids. */
 const PLACES = 16
@@ -126,8 +126,7 @@ end
 
 export function createUpkeep(core: Core): Upkeep {
   return {
-    sweep: (cursor, rows, call) =>
-      core.call(call, (deadline) => sweepFrom(core, cursor, Math.min(rows, STEP_ROWS), deadline)),
+    sweep: (cursor, rows, call) => core.call(call, (deadline) => sweepFrom(core, cursor, rows, deadline)),
     tally: ({ records, callers }, call) =>
       core.call(call, async (deadline) => {
         await countOnRecords(core, records, deadline)
@@ -149,13 +148,17 @@ async function sweepFrom(core: Core, cursor: string | null, rows: number, deadli
   let looked = 0
   let removed = 0
   for (const bucket of core.names.buckets.slice(Number(first))) {
-    const args = [left, bucket.record, place, skipped]
-    const { answers } = await core.run(sweepScript, bucket, { args }, deadline)
-    const [seen, gone, steps, next, skip] = answers as [number, number, number, string, number]
-    looked += seen
-    removed += gone
-    left -= steps
-    if (next !== '') return { cursor: `${bucket.number} ${next} ${skip}`, looked, removed }
+    do {
+      const args = [Math.min(left, STEP_ROWS), bucket.record, place, skipped]
+      const { answers } = await core.run(sweepScript, bucket, { args }, deadline)
+      const [seen, gone, steps, next, skip] = answers as [number, number, number, string, number]
+      looked += seen
+      removed += gone
+      left -= steps
+      if (next !== '' && left === 0) return { cursor: `${bucket.number} ${next} ${skip}`, looked, removed }
+      place = next
+      skipped = String(skip)
+    } while (place !== '')
     place = '-inf'
     skipped = '0'
   }

@@ -6,7 +6,7 @@ import type { LedgerRecord, Page, RecordView, Store } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
 import { redisStore } from 'onceonly/redis'
 import { conformanceCases, runCase } from 'onceonly/testing'
-import { ask, claim, granted, LEASE_MS, settle } from '../../../../src/testing/conformance/requests.ts'
+import { ask, claim, granted, LEASE_MS, RETAIN_MS, settle } from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
 
 const url = process.env['ONCEONLY_TEST_REDIS_URL']
@@ -115,15 +115,19 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
 
   test('sweep and list a place in steps that are smaller than it', async (t) => {
     const { store, run, sizes } = await crowd(t, NINE)
-    const keys: string[] = []
-    for (let cursor: string | null = null, page = 0; page === 0 || cursor !== null; page++) {
-      const listed: Page<RecordView> = await store.queries.list({}, { limit: 2, cursor }, CALL)
-      keys.push(...listed.rows.map(({ record }) => record.identity.key))
-      cursor = listed.cursor
+    const listed = async () => {
+      const keys: string[] = []
+      for (let cursor: string | null = null, page = 0; page === 0 || cursor !== null; page++) {
+        const { rows, cursor: next }: Page<RecordView> = await store.queries.list({}, { limit: 2, cursor }, CALL)
+        keys.push(...rows.map(({ record }) => record.identity.key))
+        cursor = next
+      }
+      return keys.toSorted()
     }
-    assert.deepEqual(keys.toSorted(), NINE, 'each once')
+    assert.deepEqual(await listed(), NINE, 'each once')
     await store.clock.advance(60_000, CALL)
     assert.equal(await run('h', 2), 2)
+    assert.deepEqual(await listed(), ['h'], 'not in the place of its first life as well')
     let removed = 0
     for (let cursor: string | null = null, step = 0; step === 0 || cursor !== null; step++) {
       const swept = await store.upkeep.sweep(cursor, 2, CALL)
@@ -134,6 +138,26 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
     assert.equal(removed, 8)
     assert.deepEqual(await sizes(), [1, 1], 'places without a record are gone')
     await assert.rejects(store.upkeep.sweep('not ours', 1, CALL), (error) => isOnceError(error, 'bad_option'))
+  })
+
+  test('keep a place in which a record still stands, also where a step of the sweep began behind it', async (t) => {
+    const prefix = newPrefix()
+    const store = redisStore(client, { prefix, buckets: 1, testClock: true })
+    t.after(() => store.stop())
+    const grants = await Promise.all(NINE.map((key) => granted(store, claim(key))))
+    const places = await client.zrangebyscore(`{${prefix}:0}:fences`, '-inf', '+inf')
+    const running = places.find((ids) => ids.length > 32)?.slice(0, 32)
+    assert.ok(running !== undefined, 'some share a place')
+    for (const grant of grants) if (grant.id !== running) await ask(store, settle(grant))
+    await store.clock.advance(RETAIN_MS, CALL)
+    let cursor: string | null = null
+    do ({ cursor } = await store.upkeep.sweep(cursor, 2, CALL))
+    while (cursor !== null)
+    const { rows } = await store.queries.list({}, { limit: 9, cursor: null }, CALL)
+    assert.deepEqual(
+      rows.map(({ record }) => record.id),
+      [running],
+    )
   })
 
   test('find lapsed leases behind many, not before the end of a renewed one, and forget what was settled', async (t) => {
@@ -153,6 +177,9 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
     assert.deepEqual(found.toSorted(), rest.map((grant) => grant.id).toSorted())
     await store.clock.advance(LEASE_MS, CALL)
     assert.equal((await lapsed()).length, rest.length + 1)
+    const more = await Promise.all(Array.from({ length: 1_100 }, (_, n) => granted(store, claim(`more${n}`))))
+    await store.clock.advance(LEASE_MS + GRACE_MS, CALL)
+    assert.equal((await lapsed()).length, rest.length + 1 + more.length, 'all that is new, by one search')
   })
 
   test('wake waiting callers, whichever way a record is changed; a lease lapses after its grace', async () => {
