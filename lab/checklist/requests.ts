@@ -220,8 +220,8 @@ export const requests: readonly Row[] = [
       {
         without: 'every attempt hands the same key to a provider',
         file: 'src/ledger/effect-context.ts',
-        find: 'this.effectKey = effectKeyOf(id, incarnation)',
-        replace: 'this.effectKey = effectKeyOf(id, fence)',
+        find: 'return effectKeyOf(id, incarnation)\n',
+        replace: 'return effectKeyOf(id, this.fence)\n',
         noticed: [{ file: lease, name: 'effect keys are equal for every attempt, and new after forget' }],
       },
       {

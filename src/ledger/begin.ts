@@ -228,7 +228,7 @@ const notAsked = () =>
 
 /** A hot key is answered from the local cache; once a second one caller reads the record again. */
 function remembered(context: Context, command: Command): Landing | null {
-  const entry = context.cache.get(command.id)
-  if (entry === null || compareFingerprints(entry.record.fingerprint, command.fingerprints) !== 'same') return null
-  return entry.fresh ? { kind: 'settled', record: entry.record, waited: false, cached: true } : null
+  const cached = context.cache.fresh(command.id)
+  if (cached === null || compareFingerprints(cached.record.fingerprint, command.fingerprints) !== 'same') return null
+  return { kind: 'settled', record: cached.record, waited: false, cached }
 }

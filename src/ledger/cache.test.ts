@@ -24,22 +24,22 @@ test('an outcome is fresh for a second, and then only a hint', async () => {
   const record = recordOf('a')
   put(record)
   await runtime.advance(limits.replayCacheMs - 1)
-  assert.deepEqual(cache.get('a'), { record, fresh: true })
+  assert.equal(cache.fresh('a')?.record, record)
   await runtime.advance(1)
-  assert.deepEqual(cache.get('a'), { record, fresh: false })
+  assert.deepEqual([cache.get('a')?.record, cache.fresh('a')], [record, null])
   put(record)
-  assert.equal(cache.get('a')?.fresh, true)
+  assert.notEqual(cache.fresh('a'), null)
 })
 
 test('an outcome is never fresh past its retention', async () => {
   const { runtime, cache, put } = scene()
   put(recordOf('a', { livesMs: 300 }))
   await runtime.advance(299)
-  assert.equal(cache.get('a')?.fresh, true)
+  assert.notEqual(cache.fresh('a'), null)
   await runtime.advance(1)
-  assert.equal(cache.get('a')?.fresh, false)
+  assert.deepEqual([cache.get('a') !== null, cache.fresh('a')], [true, null])
   put(recordOf('gone', { livesMs: 0 }))
-  assert.equal(cache.get('gone')?.fresh, false)
+  assert.deepEqual([cache.get('gone') !== null, cache.fresh('gone')], [true, null])
 })
 
 test('an answer that took long is old when it comes', async () => {
@@ -47,9 +47,9 @@ test('an answer that took long is old when it comes', async () => {
   const askedAt = runtime.monotonicMs()
   await runtime.advance(limits.replayCacheMs - 1)
   cache.put(recordOf('a'), STORE_NOW, askedAt)
-  assert.equal(cache.get('a')?.fresh, true)
+  assert.notEqual(cache.fresh('a'), null)
   await runtime.advance(1)
-  assert.equal(cache.get('a')?.fresh, false)
+  assert.deepEqual([cache.get('a') !== null, cache.fresh('a')], [true, null])
 })
 
 test('a notification drops what it names, or everything', () => {
@@ -96,4 +96,18 @@ test('the count of bytes does not drift', () => {
   }
   for (const id of ['a', 'b']) put(recordOf(id, { bytes }))
   assert.deepEqual([cache.get('a') !== null, cache.get('b') !== null], [true, true])
+})
+
+test('a value that replays share counts, and is gone with its record', () => {
+  const { cache, put } = scene()
+  const record = recordOf('a', { bytes: Math.floor(limits.replayCacheBytes / 4) })
+  put(record)
+  const cached = cache.get('a')
+  assert.ok(cached !== null)
+  cache.share(cached, 'shared')
+  assert.equal(cache.get('a')?.shared, 'shared')
+  put(recordOf('b', { bytes: Math.floor(limits.replayCacheBytes / 4) }))
+  assert.deepEqual([cache.get('a'), cache.get('b') === null], [null, false], 'three copies of one and one of the other')
+  put(record)
+  assert.equal(cache.get('a')?.shared, undefined)
 })

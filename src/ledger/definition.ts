@@ -19,7 +19,12 @@ export interface ReplayRequest<I> {
   readonly as: unknown
 }
 
+/** For routes, which never change a stored response: all replays of a cached record get one value, made by this function. */
+export const shareReplays = Symbol('onceonly.shareReplays')
+
 interface Common<I> {
+  /** @internal */
+  readonly [shareReplays]?: (value: unknown) => unknown
   /** Part of the identity: changing it forgets every record. */
   readonly name: string
   /** How long an outcome is kept and replayed, in milliseconds. @default 7 days */

@@ -51,7 +51,7 @@ export interface Ground {
 
 class OwnContext implements EffectContext {
   declare readonly signal: AbortSignal
-  readonly effectKey: string
+  declare readonly effectKey: string
   readonly fence: Fence
   readonly attemptNumber: number
   pointer: Pointer | null
@@ -63,7 +63,6 @@ class OwnContext implements EffectContext {
   constructor(ground: Ground, attach: (pointer: Pointer) => Promise<void>) {
     const { id, incarnation, fence, attempt, pointer } = ground.grant
     this.#ground = ground
-    this.effectKey = effectKeyOf(id, incarnation)
     this.fence = fence
     this.attemptNumber = attempt
     this.pointer = pointer
@@ -80,9 +79,10 @@ class OwnContext implements EffectContext {
     this.note = (note) => {
       ground.noted = { ...ground.noted, ...checkNote(note) }
     }
-    // Own and enumerable, so that a copy by `{ ...context }` has it; made when it is read, because most effects never
-    // read it. A descriptor that all contexts share costs a tenth of a getter in a literal.
+    // Own and enumerable, so that a copy by `{ ...context }` has them; made when they are read, because most effects never
+    // read them. A descriptor that all contexts share costs a tenth of a getter in a literal.
     Object.defineProperty(this, 'signal', OwnContext.#signal)
+    Object.defineProperty(this, 'effectKey', OwnContext.#effectKey)
   }
 
   static readonly #signal = {
@@ -90,6 +90,19 @@ class OwnContext implements EffectContext {
     get(this: OwnContext) {
       return this.#ground.signal()
     },
+  }
+
+  static readonly #effectKey = {
+    enumerable: true,
+    get(this: OwnContext) {
+      const { id, incarnation } = this.#ground.grant
+      return effectKeyOf(id, incarnation)
+    },
+    /** An inbox gives its effects a key of its own. */
+    set(this: OwnContext, value: string) {
+      Object.defineProperty(this, 'effectKey', { value, enumerable: true })
+    },
+    configurable: true,
   }
 }
 

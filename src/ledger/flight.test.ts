@@ -22,7 +22,7 @@ test('a flight that was left is not joined, takes nothing from its successor, an
   let drained = false
   const draining = flights.drain().then(() => void (drained = true))
   flights.land(successor, settled)
-  assert.equal(flights.get(command.id), undefined)
+  assert.equal(flights.get(command.id), null)
   const third = flights.start(command, false)
   flights.land(left, settled)
   await watch(left, () => left.landing).seen

@@ -1,4 +1,4 @@
-import type { Replayable } from './cache.ts'
+import type { CachedReplay, Replayable } from './cache.ts'
 import type { OnceError } from './core/errors.ts'
 import type { RecordId } from './core/identity.ts'
 import type { Command } from './declared.ts'
@@ -8,7 +8,12 @@ import type { Packed } from './outcome.ts'
 export type Landing =
   | { readonly kind: 'executed'; readonly value: unknown; readonly packed: Omit<Packed, 'problem'> }
   | { readonly kind: 'failed'; readonly data: string | null; readonly cause?: unknown }
-  | { readonly kind: 'settled'; readonly record: Replayable; readonly waited: boolean; readonly cached: boolean }
+  | {
+      readonly kind: 'settled'
+      readonly record: Replayable
+      readonly waited: boolean
+      readonly cached: CachedReplay | null
+    }
   | { readonly kind: 'refused'; readonly error: OnceError }
   /** The claim was given back: callers that joined decide anew. */
   | { readonly kind: 'released'; readonly error: OnceError }
@@ -25,6 +30,8 @@ export interface Flight {
   landing: Landing | null
   /** Called at every change. Most flights are joined by no caller, and have no set. */
   listeners: Set<() => void> | null
+  /** The next one of the same bucket. */
+  next: Flight | null
 }
 
 export interface Flights {
@@ -41,7 +48,7 @@ export interface Flights {
 }
 
 export function newFlight(command: Command): Flight {
-  return { command, runs: null, abandoned: false, landing: null, listeners: null }
+  return { command, runs: null, abandoned: false, landing: null, listeners: null, next: null }
 }
 
 /** A wait for something of a flight. Stopped by a caller that leaves, so that a long flight keeps no trace of it. */
@@ -77,7 +84,7 @@ function changed(listeners: ReadonlySet<() => void>): void {
 }
 
 export function createFlights(): Flights {
-  const flights = new Map<RecordId, Flight>()
+  const flights = createTable()
   /** Flights that no caller joins, or not any more; their late outcome still counts. */
   const apart = new Set<Flight>()
 
@@ -85,32 +92,97 @@ export function createFlights(): Flights {
 
   return {
     isJoined,
-    get: (id) => flights.get(id) ?? null,
+    get: flights.get,
     start(command, isApart) {
       const flight = newFlight(command)
       if (isApart) apart.add(flight)
-      else flights.set(command.id, flight)
+      else flights.add(flight)
       return flight
     },
     land(flight, landing) {
       // Callers that are notified must not find it any more.
-      if (flights.get(flight.command.id) === flight) flights.delete(flight.command.id)
-      else apart.delete(flight)
+      if (!flights.remove(flight)) apart.delete(flight)
       flight.landing = landing
       flight.runs ??= false
       if (flight.listeners !== null) changed(flight.listeners)
     },
     leave(flight) {
       // A lease may end after its flight has landed, while the outcome is still being written.
-      if (!isJoined(flight)) return
-      flights.delete(flight.command.id)
+      if (!flights.remove(flight)) return
       apart.add(flight)
       if (flight.listeners !== null) changed(flight.listeners)
     },
     async drain() {
       while (flights.size + apart.size > 0) {
-        await Promise.all([...flights.values(), ...apart].map((flight) => watch(flight, () => flight.landing).seen))
+        await Promise.all([...flights.all(), ...apart].map((flight) => watch(flight, () => flight.landing).seen))
       }
     },
   }
+}
+
+/** A power of two, so that a hash is cut by a mask. Grows with the flights that are under way at once. */
+const BUCKETS_FIRST = 256
+
+/**
+ * Flights by the id of their record, chained through their own fields. Not a `Map`: entries that come and go with every
+ * request fill it up, and the tables that it leaves behind keep requests alive until the next full collection.
+ */
+function createTable() {
+  let buckets: (Flight | null)[] = Array(BUCKETS_FIRST).fill(null)
+  let size = 0
+
+  function all(): Flight[] {
+    const flights: Flight[] = []
+    for (const first of buckets) for (let each = first; each !== null; each = each.next) flights.push(each)
+    return flights
+  }
+
+  function put(flight: Flight): void {
+    const at = hashOf(flight.command.id) & (buckets.length - 1)
+    flight.next = buckets[at] ?? null
+    buckets[at] = flight
+  }
+
+  function grow(): void {
+    const flights = all()
+    buckets = Array(2 * buckets.length).fill(null)
+    for (const each of flights) put(each)
+  }
+
+  return {
+    get size() {
+      return size
+    },
+    all,
+    get(id: RecordId): Flight | null {
+      let each = buckets[hashOf(id) & (buckets.length - 1)] ?? null
+      while (each !== null && each.command.id !== id) each = each.next
+      return each
+    },
+    add(flight: Flight): void {
+      if (++size > buckets.length) grow()
+      put(flight)
+    },
+    /** Whether it was there. */
+    remove(flight: Flight): boolean {
+      const at = hashOf(flight.command.id) & (buckets.length - 1)
+      let before: Flight | null = null
+      for (let each = buckets[at] ?? null; each !== null; before = each, each = each.next) {
+        if (each !== flight) continue
+        if (before === null) buckets[at] = each.next
+        else before.next = each.next
+        flight.next = null
+        size--
+        return true
+      }
+      return false
+    },
+  }
+}
+
+/** Ids are hexadecimal digits of a digest, so that any eight of them are a hash. */
+function hashOf(id: RecordId): number {
+  let hash = 0
+  for (let at = 0; at < 8; at++) hash = (hash << 4) ^ id.charCodeAt(at)
+  return hash
 }

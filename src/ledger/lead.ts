@@ -191,7 +191,7 @@ export function decidedBy(
       if (record.state === 'unknown') return null
       // What was read inside an open transaction may still be undone: it must not be cached.
       if (askedAt !== null) context.cache.put(record, now, askedAt)
-      return { kind: 'settled', record, waited, cached: false }
+      return { kind: 'settled', record, waited, cached: null }
     case 'first_attempt':
     case 'reclaimed':
       return null

@@ -4,6 +4,7 @@ import { isOnceError, OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
 import type { Failure } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
+import { shareReplays } from './definition.ts'
 import type { Landing } from './flight.ts'
 import { effectFailed, unpackFailure, unpackValue } from './outcome.ts'
 
@@ -76,18 +77,22 @@ function answerOf(context: Context, op: Declared, command: Command, landing: Lan
       const { record, waited, cached } = landing
       context.tally.count(command.id, identity, 'replays')
       if (waited) context.events.emit({ kind: 'joined', identity, waitedMs: null })
-      else context.events.emit({ kind: 'replayed', identity, state: record.state, cached })
+      else context.events.emit({ kind: 'replayed', identity, state: record.state, cached: cached !== null })
       if (record.state === 'failed_terminal') return failedWith(command, record.outcome.data, true, undefined)
-      return replayed(op, command, landing)
+      return replayed(context, op, command, landing)
     }
   }
 }
 
-function replayed(op: Declared, command: Command, landing: Landing & { kind: 'settled' }): Answer {
-  const { record, waited } = landing
+function replayed(context: Context, op: Declared, command: Command, landing: Landing & { kind: 'settled' }): Answer {
+  const { record, waited, cached } = landing
   const kind = waited ? 'joined' : 'replayed'
+  const shares = op.definition[shareReplays]
+  if (shares !== undefined && cached !== null && cached.shared !== undefined) return { kind, value: cached.shared }
   try {
-    const value = unpackValue(op, command, record, record.outcome)
+    const unpacked = unpackValue(op, command, record, record.outcome)
+    const value = shares === undefined || unpacked instanceof Promise ? unpacked : shares(unpacked)
+    if (shares !== undefined && cached !== null && !(value instanceof Promise)) context.cache.share(cached, value)
     return value instanceof Promise ? value.then((rebuilt) => ({ kind, value: rebuilt }), notKept) : { kind, value }
   } catch (error) {
     return notKept(error)

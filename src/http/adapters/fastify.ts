@@ -22,6 +22,7 @@ import type {
 import { OnceError } from '../../ledger/core/errors.ts'
 import { isVerdict } from '../../ledger/core/verdict.ts'
 import { hangUpSignal, incomingOf } from '../protocol/capture-node.ts'
+import type { SentPayload } from '../protocol/capture-payload.ts'
 import { capturePayload } from '../protocol/capture-payload.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { contextOf } from '../protocol/context.ts'
@@ -127,6 +128,7 @@ interface Answered {
   readonly kind: 'answered'
   readonly untyped: boolean
   readonly sent: Buffer | undefined
+  readonly text: string | undefined
 }
 
 const NO_HEADERS: ReadonlySet<string> = new Set()
@@ -290,7 +292,7 @@ function tapWhenHijacked<Tx>(
 function answer(request: AnyRequest, reply: AnyReply, given: Answer): AnyReply {
   const sent = put(reply, given)
   const untyped = headerOf(given.headers, 'content-type') === null
-  marksOf(request)[exchange] = { kind: 'answered', untyped, sent }
+  marksOf(request)[exchange] = { kind: 'answered', untyped, sent, text: given.text }
   return reply.send(sent)
 }
 
@@ -303,24 +305,32 @@ function createHooks<Tx>(route: Route<FastifyRequest, Tx>, ledger: object): Hook
       const known = marksOf<Tx>(request)[exchange]
       if (known?.kind === 'running') known.thrown ??= error
     },
-    /** A promise only for what is recorded first: every other response leaves at once. */
+    /** A promise only where the store has to be waited for: every other response leaves at once. */
     onSend(request, reply, payload, done) {
       const marks = marksOf<Tx>(request)
       const known = marks[exchange] ?? null
       marks[exchange] = null
-      if (known?.kind === 'running') return captured(route, known, reply, payload)
-      // Fastify names a type for any buffer; a response that had none is replayed without one.
+      if (known?.kind === 'running') {
+        const sent = captured(route, known, reply, payload)
+        if (sent instanceof Promise) return sent.then((given) => sentInstead(given, reply, payload, known))
+        done(null, sentInstead(sent, reply, payload, known))
+        return undefined
+      }
+      // Fastify names a type for any body; a response that had none is replayed without one.
       if (known?.untyped) reply.removeHeader('content-type')
-      done(null, known !== null && payload === known.sent ? inOnePiece(known.sent) : payload)
+      done(null, known !== null && payload === known.sent ? (known.text ?? inOnePiece(known.sent)) : payload)
       return undefined
     },
   }
 }
 
-function put(reply: AnyReply, { status, headers, body }: Answer): Buffer | undefined {
+/** Bytes, because Fastify would name a charset for a text. */
+function put(reply: AnyReply, { status, headers, body, text }: Answer): Buffer | undefined {
   reply.code(status)
   for (const [name, value] of headersByName(headers)) reply.header(name, typeof value === 'string' ? value : [...value])
-  return hasNoBody(status) ? undefined : Buffer.from(body.buffer, body.byteOffset, body.length)
+  if (hasNoBody(status)) return undefined
+  // A hook of the application gets these bytes, and they may be shared by all replays; a text cannot be changed.
+  return text === undefined ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.length)
 }
 
 /** Up to here, making a string of a body is cheaper than a second piece to write. */
@@ -331,16 +341,19 @@ function inOnePiece(body: Buffer | undefined): Buffer | string | undefined {
   return body !== undefined && body.length <= ONE_PIECE_BYTES && isUtf8(body) ? body.toString() : body
 }
 
-/** Records what is about to be sent, and returns what is sent in its place. */
-async function captured<Tx>(
+/** Records what is about to be sent. */
+function captured<Tx>(
   { maxAnswerBytes: maxBytes, buffered }: Route<FastifyRequest, Tx>,
-  { running, before, thrown }: Exchange<Tx>,
+  { running, thrown }: Exchange<Tx>,
   reply: AnyReply,
   payload: unknown,
-): Promise<unknown> {
+): ReturnType<typeof capturePayload> {
+  const { status, headers } = headOf(reply, payload)
   const { method } = reply.request
-  const head = headOf(reply, payload)
-  const sent = await capturePayload(payload, { ...head, method, maxBytes, buffered, running, thrown })
+  return capturePayload(payload, { status, headers, method, maxBytes, buffered, running, thrown })
+}
+
+function sentInstead<Tx>(sent: SentPayload, reply: AnyReply, payload: unknown, { before }: Exchange<Tx>): unknown {
   switch (sent.kind) {
     case 'same':
       return payload

@@ -24,8 +24,9 @@ export interface BodyInput {
   readonly parse?: boolean | undefined
 }
 
-export interface BodyFingerprint {
-  readonly fingerprint: string
+export interface BodyMeaning {
+  /** What the body means, as a short text: it is hashed together with the rest of its request, and so only once. */
+  readonly meaning: string
   /** The parsed body, members in canonical order, where it is JSON and was parsed. */
   readonly json?: unknown
 }
@@ -34,23 +35,23 @@ export interface BodyFingerprint {
 type Reading = 'none' | 'json' | 'form' | 'multipart' | 'bytes'
 
 /**
- * The fingerprint of a request body by its meaning, where its type has one that we know, and else by its bytes. The
- * media type always counts. A body that is not what its type says is refused with `bad_input` and the place.
+ * A request body by its meaning, where its type has one that we know, and else by its bytes. The media type always counts.
+ * A body that is not what its type says is refused with `bad_input` and the place.
  */
-export function fingerprintBody(input: BodyInput): BodyFingerprint {
-  const { body, shape } = input
+export function readMeaning(input: BodyInput): BodyMeaning {
+  const { body } = input
   const { type, text, isJson } = contentTypeOf(input.contentType ?? '')
   const encoding = typeof input.contentEncoding === 'string' ? encodingOf(input.contentEncoding) : null
   const sealed = (reading: Reading, content: string | null) => ({
-    fingerprint: fingerprintOf(lengthPrefixed([reading, text, encoding, content]), shape),
+    meaning: lengthPrefixed([reading, text, encoding, content]),
   })
 
   // Clients send a type without a body all the time, so that no type makes an empty body malformed.
   if (body.length === 0) return sealed('none', null)
   if (encoding !== null || type === null) return sealed('bytes', sha256Hex(body))
   if (isJson) {
-    const { fingerprint, ...json } = readJson(input)
-    return { ...sealed('json', fingerprint), ...json }
+    const { meaning, json } = readJson(input)
+    return { meaning: sealed('json', meaning).meaning, json }
   }
   if (type.value === 'application/x-www-form-urlencoded') return sealed('form', sha256Hex(formText(body)))
   if (type.value.startsWith('multipart/')) {
@@ -110,14 +111,14 @@ function readMultipart(type: Parameterised, body: Uint8Array): string | null {
   }
 }
 
-function readJson({ body, shape, choose, parse = false }: BodyInput): BodyFingerprint {
+function readJson({ body, shape, choose, parse = false }: BodyInput): BodyMeaning {
   try {
-    if (choose === undefined && !parse) return { fingerprint: fingerprintJsonBytes(body, shape) }
+    if (choose === undefined && !parse) return { meaning: fingerprintJsonBytes(body, shape) }
     // Parsed from the canonical text, which has no duplicate members that JSON.parse would drop without a word.
     const canonical = canonicalJson(body)
     const json = parseExactly(canonical)
     const counted = choose === undefined ? canonical : chosenText(choose, json)
-    return { fingerprint: fingerprintOf(counted, shape), json }
+    return { meaning: fingerprintOf(counted, shape), json }
   } catch (error) {
     throw asBodyRefusal(error)
   }

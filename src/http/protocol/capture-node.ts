@@ -9,14 +9,18 @@ import { bodyCut, bodyTooLarge, hasNoBody, headersByName } from './exchange.ts'
 /** Node's request of either version of the protocol. */
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 
+const NONE: readonly string[] = []
+
 export function incomingOf(request: NodeRequest, body: Incoming['body'], target = request.url ?? '/'): Incoming {
   return {
     method: request.method ?? 'GET',
     target,
     body,
     header: (name) => {
+      const joined = request.headers[name]
+      if (joined === undefined) return NONE
       // HTTP/2 has no distinct lines.
-      if (!('headersDistinct' in request)) return [request.headers[name] ?? []].flat()
+      if (!('headersDistinct' in request)) return [joined].flat()
       // Not `headers`, where Node joins or drops repeated lines, because a doubled key must be seen; nor `headersDistinct`,
       // which is made of all lines for the few names that are looked for.
       const { rawHeaders } = request
@@ -90,12 +94,12 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Ui
   return promise
 }
 
-export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
+export function sendAnswer(response: ServerResponse, { status, headers, body, text }: Answer): void {
   // The rest of a too large body is not read; on an open connection all of it would have to be.
   if (status === 413) response.setHeader('connection', 'close')
   response.statusCode = status
   for (const [name, value] of headersByName(headers)) response.setHeader(name, value)
-  response.end(hasNoBody(status) || response.req.method === 'HEAD' ? undefined : body)
+  response.end(hasNoBody(status) || response.req.method === 'HEAD' ? undefined : (text ?? body))
 }
 
 /** Aborted when the client is gone before it was answered. */

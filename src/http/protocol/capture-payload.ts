@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import type { Awaitable } from '../../runtime/runtime.ts'
 import { nodeChunks, webChunks } from './chunks.ts'
 import { collected } from './collector.ts'
 import type { Answer, HeaderList } from './exchange.ts'
@@ -28,22 +29,35 @@ export type SentPayload =
 
 const SAME: SentPayload = { kind: 'same' }
 
-export async function capturePayload(payload: unknown, capture: PayloadCapture): Promise<SentPayload> {
-  const { status, headers, maxBytes, running, thrown } = capture
-  const whole = typeof payload === 'string' ? Buffer.from(payload) : payload instanceof Uint8Array ? payload : null
+/** A promise only where a stream is read, or the store has to be waited for. */
+export function capturePayload(payload: unknown, capture: PayloadCapture): Awaitable<SentPayload> {
+  const text = typeof payload === 'string' ? payload : undefined
+  const whole = text !== undefined ? Buffer.from(text) : payload instanceof Uint8Array ? payload : null
   const stream = whole === null ? streamOf(payload) : null
-  if (stream !== null && !capture.buffered) return { kind: 'body', body: passing(stream, capture) }
-  if (stream === null && capture.method === 'HEAD') {
+  if (stream !== null) return captureStream(stream, capture)
+  const { status, headers, maxBytes, running, thrown } = capture
+  if (capture.method === 'HEAD') {
     // Frameworks add the length of what a HEAD leaves out only when they send it.
     const length = whole === null || headerOf(headers, 'content-length') !== null ? [] : [lengthOf(whole)]
-    await running.finish({ status, headers: [...headers, ...length], body: new Uint8Array() }, thrown)
-    return SAME
+    const over = running.finish({ status, headers: [...headers, ...length], body: new Uint8Array() }, thrown)
+    return over instanceof Promise ? over.then(() => SAME) : SAME
   }
-  const body = stream === null ? (whole ?? new Uint8Array()) : await wholeOf(stream, running)
+  const body = whole ?? new Uint8Array()
   const kept = body.length <= maxBytes ? body : collected(body, maxBytes)
-  const answer = await running.finish({ status, headers, body: kept }, thrown)
-  if (answer !== null) return { kind: 'instead', answer }
-  return stream === null ? SAME : { kind: 'body', body }
+  const answer = running.finish({ status, headers, body: kept, text: text?.isWellFormed() ? text : undefined }, thrown)
+  return answer instanceof Promise ? answer.then(instead) : instead(answer)
+}
+
+function instead(answer: Answer | null): SentPayload {
+  return answer === null ? SAME : { kind: 'instead', answer }
+}
+
+async function captureStream(stream: AsyncIterator<Uint8Array>, capture: PayloadCapture): Promise<SentPayload> {
+  const { status, headers, maxBytes, running, thrown } = capture
+  if (!capture.buffered) return { kind: 'body', body: passing(stream, capture) }
+  const body = await wholeOf(stream, running)
+  const answer = await running.finish({ status, headers, body: collected(body, maxBytes) }, thrown)
+  return answer === null ? { kind: 'body', body } : { kind: 'instead', answer }
 }
 
 const lengthOf = (bytes: Uint8Array) => ['content-length', String(bytes.length)] as const

@@ -68,7 +68,7 @@ export async function readContent<N>(
     const key = contentKey([...head, contentKey(parts)])
     const operation = name ?? resource(method, target.path)
     // The key is all that counts of a content.
-    return { kind: 'keyed', key, operation, fingerprints: [fingerprintOf(key, SHAPE)] }
+    return { kind: 'keyed', key, operation, fingerprints: [fingerprintOf(key, SHAPE)], bytes: null }
   } catch (error) {
     return asProblem(error)
   }
@@ -77,7 +77,7 @@ export async function readContent<N>(
 /** A large body is read in another thread, where the server in front has one. */
 async function bodyDigest(incoming: Incoming, body: IncomingBody): Promise<string> {
   const answer = 'bytes' in body ? await incoming.askElsewhere?.(questionOf(incoming, body, SHAPE, null)) : null
-  return answer?.fingerprint ?? wholeBody(incoming, body)
+  return answer?.meaning ?? wholeBody(incoming, body)
 }
 
 /** A client can leave out what a route reads, so that most of what goes wrong here is the fault of its body. */

@@ -1,7 +1,9 @@
 import type { AnyDefinition, ReplayRequest } from '../../ledger/definition.ts'
+import { shareReplays } from '../../ledger/definition.ts'
 import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Operation } from '../../ledger/operation.ts'
+import { asStoredAnswer } from './record.ts'
 import type { RouteDefinition } from './route.ts'
 
 /** A route's operation, leased or transactional alike. */
@@ -20,6 +22,7 @@ export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N
     ...given({ retainMs, retainFrom, afterExpiry, refuseMs, whileRunning, perKeyLimit, shape, shapes }),
     // Clients are many and retry whatever they like: a stored response goes only to the request that it belongs to.
     unverified: 'refuse',
+    [shareReplays]: (value: unknown) => asStoredAnswer(value) ?? value,
     ...(authorize === undefined
       ? {}
       : {

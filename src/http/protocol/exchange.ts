@@ -61,6 +61,8 @@ export interface Answer {
   readonly status: number
   readonly headers: HeaderList
   readonly body: Uint8Array
+  /** The same body, where it is text: Node writes a text together with the head, and bytes behind it. */
+  readonly text?: string | undefined
 }
 
 /** A body that is not kept: what is known of it. Both are null when its end was not seen. */
@@ -74,6 +76,8 @@ export interface Captured {
   readonly status: number
   readonly headers: HeaderList
   readonly body: Uint8Array | MissingBody
+  /** The same body, where its handler gave it as well-formed text. @default undefined */
+  readonly text?: string | undefined
 }
 
 /** The header of a response that comes from the record. */
@@ -95,9 +99,7 @@ export function headerOf(headers: HeaderList, name: string): string | null {
 /** One entry per name, for frameworks that set a header with all of its values. */
 export function headersByName(headers: HeaderList): readonly (readonly [name: string, value: string | string[]])[] {
   // Most answers name nothing twice, and are such a list already.
-  const names = new Set<string>()
-  for (const [name] of headers) names.add(name)
-  if (names.size === headers.length) return headers
+  if (!hasRepeated(headers)) return headers
   const byName = new Map<string, string[]>()
   for (const [name, value] of headers) {
     const values = byName.get(name)
@@ -105,6 +107,14 @@ export function headersByName(headers: HeaderList): readonly (readonly [name: st
     else values.push(value)
   }
   return [...byName].map(([name, values]) => [name, values.length === 1 ? values.join() : values])
+}
+
+/** Name by name, because a set for the few headers of an answer costs more than the answer. */
+function hasRepeated(headers: HeaderList): boolean {
+  for (let at = 1; at < headers.length; at++) {
+    for (let before = 0; before < at; before++) if (headers[before]?.[0] === headers[at]?.[0]) return true
+  }
+  return false
 }
 
 /** All values of a header as one. */

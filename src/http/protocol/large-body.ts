@@ -1,5 +1,5 @@
-import type { BodyFingerprint } from './body.ts'
-import { fingerprintBody } from './body.ts'
+import type { BodyMeaning } from './body.ts'
+import { readMeaning } from './body.ts'
 import type { KeyFound } from './key.ts'
 import { keyFromBody } from './key.ts'
 
@@ -14,17 +14,17 @@ export interface BodyQuestion {
 }
 
 export interface BodyAnswer {
-  readonly fingerprint: string
+  readonly meaning: string
   /** Null where it was not asked for. */
   readonly key: KeyFound | null
 }
 
 /** Throws `bad_input` for a body that is not what it says it is. */
 export function answerBody({ keyField, ...input }: BodyQuestion): BodyAnswer {
-  const { fingerprint, json } = fingerprintBody({ ...input, parse: keyField !== null })
-  return { fingerprint, key: keyField === null ? null : keyInBody(json, keyField) }
+  const { meaning, json } = readMeaning({ ...input, parse: keyField !== null })
+  return { meaning, key: keyField === null ? null : keyInBody(json, keyField) }
 }
 
-export function keyInBody(json: BodyFingerprint['json'], field: string): KeyFound {
+export function keyInBody(json: BodyMeaning['json'], field: string): KeyFound {
   return json === undefined ? { problem: 'missing' } : keyFromBody(json, field)
 }

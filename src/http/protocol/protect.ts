@@ -35,6 +35,7 @@ import type { ProblemOptions, ProblemWriter } from './problem-writer.ts'
 import { createProblemWriter } from './problem-writer.ts'
 import type { ReadRequest, RequestProblem } from './read.ts'
 import { createReader } from './read.ts'
+import type { KeyedRequest as Keyed } from './readings.ts'
 import type { StoredAnswer } from './record.ts'
 import type { AskedAt, Told } from './replay.ts'
 import { credentialChanged, storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
@@ -102,8 +103,6 @@ interface Way<N, Tx> {
   readonly breaker: Breaker | null
 }
 
-type Keyed = Extract<ReadRequest, { readonly kind: 'keyed' }>
-
 interface Call<N> {
   readonly incoming: Incoming
   readonly request: N
@@ -117,6 +116,8 @@ type BegunOperation<Tx> = BegunCommand<EffectContext | TransactionContext<Tx>>
 /** One request at its claim. */
 interface Claim<N, Tx> {
   readonly way: Way<N, Tx>
+  readonly read: Keyed
+  readonly incoming: Incoming
   readonly parts: Parts
   readonly signal: AbortSignal | undefined
   /** How long the caller would wait for its answer; null where it has no preference. */
@@ -156,7 +157,7 @@ export function createRoute<N, Tx>(
   }
   const { keep = 'response', keepHeaders = [], whileRunning, content } = definition
   const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
-  const readRequest = createReader(definition)
+  const reader = createReader(definition)
   const byKey: Way<N, Tx> = { ...declared(definition), prefix: '', who: options.who, shared: false, breaker: null }
   const byContent = content === undefined ? null : contentWay(content)
 
@@ -178,7 +179,7 @@ export function createRoute<N, Tx>(
   function begin(given: Incoming, request: N, signal?: AbortSignal): Awaitable<BegunRequest<Tx>> {
     const incoming = options.region === undefined ? given : readTwice(given)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
-    const read = readRequest(incoming)
+    const read = reader.read(incoming)
     const call: Call<N> = { incoming, request, signal }
     return read instanceof Promise ? read.then((found) => beginRead(found, call)) : beginRead(read, call)
   }
@@ -244,6 +245,8 @@ export function createRoute<N, Tx>(
     const asks = breaker === null || breaker.allows()
     const claim: Claim<N, Tx> = {
       way,
+      read,
+      incoming,
       parts,
       signal,
       waitMs: definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null,
@@ -290,6 +293,7 @@ export function createRoute<N, Tx>(
     const execution = begun.execution as Execution<StoredAnswer>
     const ended = asked.keyless === true ? aboutContent(execution) : execution
     if (ended.kind === 'refused') return refusedAnswer(claim, ended.error)
+    if (ended.kind === 'replayed' && asked.keyless !== true) reader.remember(claim.read, claim.incoming)
     const answer = recordedAnswer(problems, ended, asked)
     return answer instanceof Promise ? answer.then(answerOf) : { kind: 'answer', answer }
   }

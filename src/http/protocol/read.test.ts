@@ -7,7 +7,8 @@ import { createReader } from './read.ts'
 import type { RouteDefinition } from './route.ts'
 
 const route: RouteDefinition<never> = { name: 'thing.make', effect: 'repeatable' }
-const readRequest = async (definition: RouteDefinition<never>, request: Incoming) => createReader(definition)(request)
+const readRequest = async (definition: RouteDefinition<never>, request: Incoming) =>
+  createReader(definition).read(request)
 const json: Readonly<Record<string, string>> = { 'content-type': 'application/json', 'idempotency-key': 'k' }
 
 function incoming(

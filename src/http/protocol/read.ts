@@ -1,8 +1,9 @@
 import { lengthPrefixed, sha256Hex } from '../../ledger/core/digest.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { fingerprintOf } from '../../ledger/core/fingerprint.ts'
-import type { BodyFingerprint, BodyInput } from './body.ts'
-import { fingerprintBody } from './body.ts'
+import type { Awaitable } from '../../runtime/runtime.ts'
+import type { BodyInput, BodyMeaning } from './body.ts'
+import { readMeaning } from './body.ts'
 import { bodyRefusal } from './body-refusal.ts'
 import type { Incoming, IncomingBody } from './exchange.ts'
 import { UnreadableBody } from './exchange.ts'
@@ -13,18 +14,14 @@ import { keyInBody } from './large-body.ts'
 import type { Target } from './path.ts'
 import { normaliseTarget } from './path.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
+import type { KeyedRequest } from './readings.ts'
+import { createReadings } from './readings.ts'
 import type { RouteDefinition } from './route.ts'
 import { DEFAULT_KEY_HEADER } from './route.ts'
 
 /** What a request asks for, in one spelling; or what is wrong with it. Nothing is looked up, nothing is claimed. */
 export type ReadRequest =
-  | {
-      readonly kind: 'keyed'
-      readonly key: string
-      readonly operation: string
-      /** What makes it the same request: in the current form of the route, then in its older ones. */
-      readonly fingerprints: readonly [string, ...string[]]
-    }
+  | KeyedRequest
   /** There is no key, and the route needs none: the rest is not read. */
   | { readonly kind: 'keyless' }
   | RequestProblem
@@ -35,8 +32,13 @@ export interface RequestProblem {
   readonly detail: ProblemDetail
 }
 
-/** Reads the requests of one route. A promise only where something has to be waited for. */
-export type Reader = (incoming: Incoming) => ReadRequest | Promise<ReadRequest>
+/** Reads the requests of one route. */
+export interface Reader {
+  /** A promise only where something has to be waited for. */
+  read(incoming: Incoming): Awaitable<ReadRequest>
+  /** The same request will probably come again: the same bytes then need not be read again. */
+  remember(read: KeyedRequest, incoming: Incoming): void
+}
 
 export function createReader<N>(route: RouteDefinition<N>): Reader {
   const { keyFrom = { header: DEFAULT_KEY_HEADER }, shape = 1, shapes = {} } = route
@@ -44,10 +46,13 @@ export function createReader<N>(route: RouteDefinition<N>): Reader {
   const keyField = 'field' in keyFrom ? keyFrom.field : null
   const current: BodyForm = { shape, choose: route.fingerprint, parse: keyField !== null }
   const older = Object.entries(shapes).map(([number, choose]) => ({ ...current, shape: Number(number), choose }))
-  /** Functions of the route can only be called in this thread. */
+  /** Functions of the route can only be called in this thread, and may not always return the same. */
   const isPortable = route.fingerprint === undefined && route.shapes === undefined
+  const remembers = isPortable && header !== null
 
-  function read(incoming: Incoming): ReadRequest | Promise<ReadRequest> {
+  const readings = createReadings()
+
+  function read(incoming: Incoming): Awaitable<ReadRequest> {
     // 1. The key, before anything is read that a request without one does not need.
     const key = header === null ? null : parseKey(incoming.header(header))
     if (key !== null && 'problem' in key) return withoutKey(route, incoming, key)
@@ -66,17 +71,21 @@ export function createReader<N>(route: RouteDefinition<N>): Reader {
     key: KeyFound | null,
     target: Target,
     body: IncomingBody,
-  ): ReadRequest | Promise<ReadRequest> {
+  ): Awaitable<ReadRequest> {
+    const bytes = remembers && 'bytes' in body && body.inflated !== true ? body.bytes : null
+    const known = bytes === null || key === null || 'problem' in key ? null : readings.find(key.key, incoming, bytes)
+    if (known !== null) return known
     const asked =
       isPortable && incoming.askElsewhere !== undefined && 'bytes' in body
         ? incoming.askElsewhere(questionOf(incoming, body, shape, keyField))
         : null
-    if (asked !== null) return asked.then((answer) => keyed(incoming, target, key ?? answer.key, [answer.fingerprint]))
-    const { fingerprint, json } = bodyMeaning(incoming, body, current)
+    if (asked !== null)
+      return asked.then((answer) => keyed(incoming, target, key ?? answer.key, [answer.meaning], null))
+    const { meaning, json } = bodyMeaning(incoming, body, current)
     const found = key ?? (keyField === null ? null : keyInBody(json, keyField))
-    if (older.length === 0) return keyed(incoming, target, found, [fingerprint])
-    const bodies = older.map((form) => bodyMeaning(incoming, body, form).fingerprint)
-    return keyed(incoming, target, found, [fingerprint, ...bodies])
+    if (older.length === 0) return keyed(incoming, target, found, [meaning], bytes)
+    const bodies = older.map((form) => bodyMeaning(incoming, body, form).meaning)
+    return keyed(incoming, target, found, [meaning, ...bodies], null)
   }
 
   /** @param bodies in the current form, then in the older ones */
@@ -85,28 +94,30 @@ export function createReader<N>(route: RouteDefinition<N>): Reader {
     { path, query }: Target,
     key: KeyFound | null,
     [body, ...olderBodies]: readonly [string, ...string[]],
+    bytes: Uint8Array | null,
   ): ReadRequest {
     if (key === null || 'problem' in key) return withoutKey(route, incoming, key ?? { problem: 'missing' })
     const { method } = incoming
-    const [match, noneMatch] = [incoming.header('if-match'), incoming.header('if-none-match')]
-    const parts = [method, path, query, String(match.length), ...match, ...noneMatch]
-    const current = fingerprintOf(lengthPrefixed([body, ...parts]), shape)
-    const forms = olderBodies.map((each, at) => fingerprintOf(lengthPrefixed([each, ...parts]), older[at]?.shape ?? 0))
-    return {
-      kind: 'keyed',
-      key: key.key,
-      operation: route.name ?? resource(method, path),
-      fingerprints: [current, ...forms],
-    }
+    const match = incoming.header('if-match')
+    const parts = [body, method, path, query, String(match.length), ...match, ...incoming.header('if-none-match')]
+    const current = fingerprintOf(lengthPrefixed(parts), shape)
+    const forms = olderBodies.map((each, at) =>
+      fingerprintOf(lengthPrefixed([each, ...parts.slice(1)]), older[at]?.shape ?? 0),
+    )
+    const operation = route.name ?? resource(method, path)
+    return { kind: 'keyed', key: key.key, operation, fingerprints: [current, ...forms], bytes }
   }
 
-  return (incoming) => {
-    try {
-      const found = read(incoming)
-      return found instanceof Promise ? found.catch(asProblem) : found
-    } catch (error) {
-      return asProblem(error)
-    }
+  return {
+    read(incoming) {
+      try {
+        const found = read(incoming)
+        return found instanceof Promise ? found.catch(asProblem) : found
+      } catch (error) {
+        return asProblem(error)
+      }
+    },
+    remember: readings.keep,
   }
 }
 
@@ -140,28 +151,28 @@ export function questionOf(
 /** One way in which the route picks what counts of a body. */
 type BodyForm = Pick<BodyInput, 'shape' | 'choose' | 'parse'>
 
-function bodyMeaning(incoming: Pick<Incoming, 'header'>, body: IncomingBody, form: BodyForm): BodyFingerprint {
-  if ('bytes' in body) return fingerprintBody({ ...form, ...questionOf(incoming, body, form.shape, null) })
+function bodyMeaning(incoming: Pick<Incoming, 'header'>, body: IncomingBody, form: BodyForm): BodyMeaning {
+  if ('bytes' in body) return readMeaning({ ...form, ...questionOf(incoming, body, form.shape, null) })
   const contentType = incoming.header('content-type')[0] ?? null
   // Written again from what a parser made of it. JSON keeps its own type, so that it is equal to the same JSON as
   // bytes.
   const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
   const written = Buffer.from(JSON.stringify(body.parsed) ?? '')
-  if (type.endsWith('json')) return fingerprintBody({ ...form, contentType, body: written })
-  const meaning = fingerprintBody({ ...form, contentType: 'application/json', body: written })
-  return { ...meaning, fingerprint: `${type} ${meaning.fingerprint}` }
+  if (type.endsWith('json')) return readMeaning({ ...form, contentType, body: written })
+  const { meaning, json } = readMeaning({ ...form, contentType: 'application/json', body: written })
+  return { meaning: `${type} ${meaning}`, json }
 }
 
 /** The meaning of a body, all of it, whatever a route picks. */
 export function wholeBody(incoming: Pick<Incoming, 'header'>, body: IncomingBody): string {
-  return bodyMeaning(incoming, body, { shape: 1, choose: undefined }).fingerprint
+  return bodyMeaning(incoming, body, { shape: 1, choose: undefined }).meaning
 }
 
 /** The body as a parser gives it: a JSON value, the fields of a form, or text. Throws `bad_input` for any other. */
 export function parsedBody(incoming: Pick<Incoming, 'header'>, body: IncomingBody): unknown {
   if ('parsed' in body) return body.parsed
   const { contentType, contentEncoding, body: bytes } = questionOf(incoming, body, 1, null)
-  const { json } = fingerprintBody({ contentType, contentEncoding, body: bytes, shape: 1, parse: true })
+  const { json } = readMeaning({ contentType, contentEncoding, body: bytes, shape: 1, parse: true })
   if (json !== undefined) return json
   const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
   const text = contentEncoding === null ? new TextDecoder().decode(bytes) : null

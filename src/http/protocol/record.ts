@@ -1,3 +1,4 @@
+import { Buffer, isUtf8 } from 'node:buffer'
 import type { Pointer } from '../../ledger/core/record.ts'
 import type { Answer, Captured, HeaderList, MissingBody } from './exchange.ts'
 import { hasNoBody, headerOf, REPLAYED_HEADER } from './exchange.ts'
@@ -10,6 +11,8 @@ export interface StoredAnswer {
   readonly status: number
   readonly headers: HeaderList
   readonly body?: Uint8Array
+  /** The same body, where it is text: a record holds it in this form, which people can read. */
+  readonly text?: string
   readonly missing?: MissingBody
   readonly pointer?: Pointer
 }
@@ -50,7 +53,7 @@ function isKept(name: string, rules: KeepRules): boolean {
 const UNKNOWN_BODY: MissingBody = { bytes: null, sha256: null }
 
 export function storedAnswer(
-  { status, headers, body: sent }: Captured,
+  { status, headers, body: sent, text }: Captured,
   rules: KeepRules,
   pointer: Pointer | null,
 ): StoredAnswer {
@@ -64,9 +67,10 @@ export function storedAnswer(
     return isKept(name, rules)
   })
   if (rules.keep === 'response') {
-    return body instanceof Uint8Array
+    if (!(body instanceof Uint8Array)) return { status, headers: kept, missing: body, ...named }
+    return text === undefined || body !== sent
       ? { status, headers: kept, body, ...named }
-      : { status, headers: kept, missing: body, ...named }
+      : { status, headers: kept, body, text, ...named }
   }
   if (pointer !== null && status < 400) return { status, headers: kept, pointer }
   // Nothing to rebuild from. What was refused says so with its status; a success without its body would be a lie.
@@ -76,12 +80,40 @@ export function storedAnswer(
     : { status, headers: kept, missing: UNKNOWN_BODY }
 }
 
+/** Room for what surrounds the body in the text of a record. */
+const HEAD_CHARS = 256
+
+/**
+ * The answer as the text of a record, where its body is text. Undefined where bytes in base64 are shorter: a text of control
+ * characters takes six times its length, and might not fit where its bytes do.
+ */
+export function encodedAnswer({ status, headers, body, text, pointer }: StoredAnswer): string | undefined {
+  const written = body === undefined ? undefined : (text ?? textOf(body))
+  if (body === undefined || written === undefined) return undefined
+  const encoded = JSON.stringify({ status, headers, text: written, ...(pointer === undefined ? {} : { pointer }) })
+  return encoded.length <= HEAD_CHARS + 2 * body.length ? encoded : undefined
+}
+
+function textOf(body: Uint8Array): string | undefined {
+  return isUtf8(body) ? Buffer.from(body.buffer, body.byteOffset, body.length).toString() : undefined
+}
+
+/** Made once for all replays of a record that is kept in memory. */
+const replayMark = Symbol('onceonly.replay')
+
 /** Byte for byte what was answered first, and marked as a replay. */
-export function replayedAnswer({ status, headers, body = new Uint8Array() }: StoredAnswer, method: string): Answer {
+export function replayedAnswer(stored: StoredAnswer & { [replayMark]?: Answer }, method: string): Answer {
+  if (method === 'HEAD') return markedAnswer(stored, method)
+  stored[replayMark] ??= markedAnswer(stored, method)
+  return stored[replayMark]
+}
+
+function markedAnswer(stored: StoredAnswer, method: string): Answer {
+  const { status, headers, body = new Uint8Array(), text } = stored
   const told = hasNoBody(status) || method === 'HEAD' || headerOf(headers, 'content-length') !== null
   const marked: [string, string][] = told ? [] : [['content-length', String(body.length)]]
   marked.push([REPLAYED_HEADER, 'true'])
-  return { status, headers: [...headers, ...marked], body }
+  return { status, headers: [...headers, ...marked], body, text }
 }
 
 export function markedReplayed(answer: Answer): Answer {
@@ -94,10 +126,14 @@ export function markedReplayed(answer: Answer): Answer {
  */
 export function asStoredAnswer(value: unknown): StoredAnswer | null {
   if (value === undefined || value === null) return null
-  const { status, headers, body } = value as Partial<Omit<StoredAnswer, 'body'>> & { readonly body?: unknown }
+  const given = value as Partial<Omit<StoredAnswer, 'body' | 'text'>> & { readonly body?: unknown; text?: unknown }
+  const { status, headers, body, text } = given
   const ours = body === undefined || body instanceof Uint8Array
-  if (Number.isInteger(status) && Array.isArray(headers) && ours) return value as StoredAnswer
-  const text = JSON.stringify(value)
-  if (text === undefined) return null
-  return { status: 200, headers: [['content-type', 'application/json']], body: new TextEncoder().encode(text) }
+  if (Number.isInteger(status) && Array.isArray(headers) && ours) {
+    if (typeof text !== 'string' || body !== undefined) return value as StoredAnswer
+    return { ...(value as StoredAnswer), body: Buffer.from(text) }
+  }
+  const json = JSON.stringify(value)
+  if (json === undefined) return null
+  return { status: 200, headers: [['content-type', 'application/json']], body: Buffer.from(json), text: json }
 }

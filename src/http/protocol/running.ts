@@ -10,7 +10,7 @@ import type { Answer, Captured } from './exchange.ts'
 import type { Finality } from './finality.ts'
 import { meaningOf } from './finality.ts'
 import type { KeepRules, StoredAnswer } from './record.ts'
-import { storedAnswer } from './record.ts'
+import { encodedAnswer, storedAnswer } from './record.ts'
 import type { AskedAt } from './replay.ts'
 
 interface RouteAnswer {
@@ -123,7 +123,7 @@ class RunningRoute<N, Tx> implements Running<Tx> {
     const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, this.#rules.finality)
     switch (meaning) {
       case 'succeeded':
-        return { value: this.#stored(captured) }
+        return this.#result(captured)
       case 'refused':
         return { thrown: final(answeredError(captured), { answer: this.#stored(captured) }) }
       case 'released':
@@ -132,6 +132,11 @@ class RunningRoute<N, Tx> implements Running<Tx> {
         // What was thrown may prove that nothing was sent; the ledger decides.
         return { thrown: thrown ?? answeredError(captured) }
     }
+  }
+
+  #result(captured: Captured): Ended {
+    const value = this.#stored(captured)
+    return { value, encoded: encodedAnswer(value) }
   }
 
   #stored(captured: Captured): StoredAnswer {

@@ -328,9 +328,11 @@ function setAll(response: ServerResponse, headers: unknown): void {
 
 export function headersOf(response: { getHeaders(): Readonly<OutgoingHttpHeaders> }): HeaderList {
   const list: [string, string][] = []
-  for (const [name, value] of Object.entries(response.getHeaders())) {
-    if (value === undefined) continue
-    for (const each of Array.isArray(value) ? value : [value]) list.push([name.toLowerCase(), String(each)])
+  const headers = response.getHeaders()
+  for (const name in headers) {
+    const value = headers[name]
+    if (Array.isArray(value)) for (const each of value) list.push([name.toLowerCase(), each])
+    else if (value !== undefined) list.push([name.toLowerCase(), String(value)])
   }
   return list
 }

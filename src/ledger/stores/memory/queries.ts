@@ -5,7 +5,7 @@ import type { Page, Queries, RecordFilter, RecordView } from '../../store/port.t
 import { countStates, fits, isVisible } from '../../store/visible.ts'
 import type { CallerStatistics } from './callers.ts'
 import type { Core } from './core.ts'
-import { UNCOUNTED } from './tables.ts'
+import { openRecords, UNCOUNTED } from './tables.ts'
 
 export function createQueries(core: Core, callers: CallerStatistics): Queries {
   const { tables, time } = core
@@ -44,7 +44,7 @@ export function createQueries(core: Core, callers: CallerStatistics): Queries {
     lapsed: async (from, limit) => {
       core.checkOpen()
       const now = time.nowMs()
-      const running = [...tables.open.values()]
+      const running = openRecords(tables)
         .filter((record): record is InProgress => record.state === 'in_progress' && record.fence >= from)
         .toSorted((a, b) => a.fence - b.fence)
       const rows = running.filter((record) => hasLapsed(record, now)).slice(0, limit)
@@ -52,7 +52,7 @@ export function createQueries(core: Core, callers: CallerStatistics): Queries {
     },
     unknowns: async ({ limit, cursor }) => {
       core.checkOpen()
-      const unknowns = [...tables.open.values()].filter((record): record is Unknown => record.state === 'unknown')
+      const unknowns = openRecords(tables).filter((record): record is Unknown => record.state === 'unknown')
       return pageOf(unknowns, limit, cursor)
     },
     busiest: async (since, limit) => {

@@ -1,5 +1,5 @@
 import type { Fence, RecordId } from '../../core/identity.ts'
-import type { LedgerRecord, Policy } from '../../core/record.ts'
+import type { InProgress, LedgerRecord, Policy, Unknown } from '../../core/record.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
 import type { transition } from '../../core/transition.ts'
 import type { AppliedDecision, Repeats } from '../../store/port.ts'
@@ -12,8 +12,13 @@ export type Machine = typeof transition
 export interface Tables {
   readonly machine: Machine
   readonly records: Map<RecordId, LedgerRecord>
-  /** The few that are in progress or unknown, so that the reconciler need not look at all the others. */
-  readonly open: Map<RecordId, LedgerRecord>
+  /**
+   * Ids among which are all that are in progress or unknown, so that the reconciler need not look at all the others. What
+   * was settled is dropped now and then: an entry of a map that comes and goes with each request costs the collector more.
+   */
+  open: RecordId[]
+  /** So many ids are looked through for what is still open. */
+  tidyAt: number
   /** Only of the records that were asked for again. */
   readonly counts: Map<RecordId, Counts>
   /** What effects wrote: the business data of this little database. */
@@ -32,8 +37,8 @@ export interface Counts extends Repeats {
 export const UNCOUNTED: Counts = { replays: 0, conflicts: 0, inProgress: 0, repeatedAt: null }
 
 export function createTables(machine: Machine): Tables {
-  const maps = { records: new Map(), open: new Map(), counts: new Map(), values: new Map(), policies: new Map() }
-  return { ...maps, machine, lastFence: 0, lastPolicy: null }
+  const maps = { records: new Map(), counts: new Map(), values: new Map(), policies: new Map() }
+  return { ...maps, open: [], tidyAt: TIDY_LEAST, machine, lastFence: 0, lastPolicy: null }
 }
 
 /** Where a decision reads and writes: the tables themselves, or a transaction's view of them. */
@@ -62,14 +67,37 @@ export function decide<R extends Request>(
 export function putRecord(tables: Tables, record: LedgerRecord, before: LedgerRecord | null): void {
   const kept = compact(tables, record, before)
   tables.records.set(kept.id, kept)
-  if (kept.state === 'in_progress' || kept.state === 'unknown') tables.open.set(kept.id, kept)
-  else tables.open.delete(kept.id)
+  if (isOpen(kept) && (before === null || !isOpen(before))) {
+    tables.open.push(kept.id)
+    if (tables.open.length >= tables.tidyAt) openRecords(tables)
+  }
   if (before !== null && before.incarnation !== kept.incarnation) tables.counts.delete(kept.id)
+}
+
+type Open = InProgress | Unknown
+
+function isOpen(record: LedgerRecord): record is Open {
+  return record.state === 'in_progress' || record.state === 'unknown'
+}
+
+/** Below this many ids, what was settled is not worth dropping. */
+const TIDY_LEAST = 1_024
+
+/** Those in progress or unknown; what was settled meanwhile is dropped from the list. */
+export function openRecords(tables: Tables): readonly Open[] {
+  const open = new Map<RecordId, Open>()
+  for (const id of tables.open) {
+    const record = tables.records.get(id)
+    if (record !== undefined && isOpen(record)) open.set(id, record)
+  }
+  tables.open = [...open.keys()]
+  // Twice as many as were found: so looking through them costs each request a bounded share.
+  tables.tidyAt = Math.max(TIDY_LEAST, 2 * open.size)
+  return [...open.values()]
 }
 
 export function removeRecord(tables: Tables, id: RecordId): void {
   tables.records.delete(id)
-  tables.open.delete(id)
   tables.counts.delete(id)
 }
 
