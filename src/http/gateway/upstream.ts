@@ -147,6 +147,7 @@ export function send(request: ClientRequest, times: SendTimes, write: () => void
   const { promise, resolve } = Promise.withResolvers<Sent>()
   let left = false
   let late = false
+  let isOver = false
   let timer: NodeJS.Timeout | undefined
   const giveUp = () => {
     late = true
@@ -155,6 +156,7 @@ export function send(request: ClientRequest, times: SendTimes, write: () => void
   const abandon = () => request.destroy(new Error('The lease ended.'))
 
   function end(sent: Sent): void {
+    isOver = true
     clearTimeout(timer)
     signal?.removeEventListener('abort', abandon)
     resolve(sent)
@@ -170,9 +172,10 @@ export function send(request: ClientRequest, times: SendTimes, write: () => void
   })
   refuseSwitch(request, (error) => end({ kind: 'broken', error, late }))
   request.on('error', (error) => end(left ? { kind: 'broken', error, late } : { kind: 'not-sent', error }))
-  request.once('close', () =>
-    end({ kind: left ? 'broken' : 'not-sent', error: new Error('The connection closed.'), late }),
-  )
+  request.once('close', () => {
+    // An error takes microseconds to make, and nearly every request is answered by now.
+    if (!isOver) end({ kind: left ? 'broken' : 'not-sent', error: new Error('The connection closed.'), late })
+  })
   signal?.addEventListener('abort', abandon, { once: true })
   write()
   return promise
