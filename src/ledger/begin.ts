@@ -83,7 +83,8 @@ async function carryOut(
   let ended: Ended
   try {
     const work = () => effect(context as never)
-    ended = { value: await (around === null ? work() : around('effect', command, async () => work())) }
+    const isWrapped = around !== null && around.took === undefined
+    ended = { value: await (isWrapped ? around('effect', command, async () => work()) : granted.inside(work)) }
   } catch (thrown) {
     ended = { thrown }
   }

@@ -19,7 +19,28 @@ import type { TallyBook } from './tally.ts'
  * Something put around a part of a command: a span, a stopwatch. It calls `work` once, and answers or throws what that
  * does.
  */
-export type Around = <T>(part: 'claim' | 'effect', command: CommandName, work: () => Promise<T>) => Promise<T>
+export interface Around {
+  <T>(part: 'claim' | 'effect', command: CommandName, work: () => Promise<T>): Promise<T>
+  /**
+   * Where only the time of a part is wanted: called when a part is over, however it ended, and nothing has to be put around
+   * it, which would make the ledger wait where there is nothing to wait for.
+   */
+  readonly took?: (part: 'claim' | 'effect', command: CommandName, ms: number) => void
+}
+
+/** A stopwatch only observes: its own faults change nothing. */
+export function tellTime(
+  { around, runtime }: Pick<Context, 'around' | 'runtime'>,
+  part: 'claim' | 'effect',
+  command: CommandName,
+  sinceMs: number,
+): void {
+  try {
+    around?.took?.(part, command, runtime.monotonicMs() - sinceMs)
+  } catch {
+    // What it could not note is missing from its figures.
+  }
+}
 
 export const unwatched: Around = (_part, _command, work) => work()
 

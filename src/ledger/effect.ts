@@ -1,5 +1,6 @@
 import type { Awaitable } from '../runtime/runtime.ts'
 import type { Around, Context } from './context.ts'
+import { tellTime } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
 import type { Grant, HolderDecision, Settlement } from './core/request.ts'
@@ -49,6 +50,8 @@ class GrantedLease implements Granted<EffectContext> {
   readonly #flight: Flight
   readonly #lease: HeldLease
   #span: Span | null = null
+  /** Where only the time of the effect is wanted. */
+  #beganMs: number | null = null
   #settled: Awaitable<Execution<unknown>> | null = null
 
   constructor(ledger: Context, op: Declared, flight: Flight, lease: HeldLease, context: EffectContext) {
@@ -74,11 +77,16 @@ class GrantedLease implements Granted<EffectContext> {
   inside<T>(work: () => T): T {
     const { around } = this.#ledger
     if (around === null) return work()
+    if (around.took !== undefined) {
+      this.#beganMs ??= this.#ledger.runtime.monotonicMs()
+      return work()
+    }
     this.#span ??= openSpan(around, this.#lease.grant)
     return this.#span.inside(work)
   }
 
   settle(ended: Ended): Awaitable<Execution<unknown>> {
+    if (this.#settled === null && this.#beganMs !== null) tellTime(this.#ledger, 'effect', this.command, this.#beganMs)
     this.#settled ??= this.#span === null ? this.#write(ended) : this.#span.close(ended).then((how) => this.#write(how))
     return this.#settled
   }

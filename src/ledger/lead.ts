@@ -1,5 +1,6 @@
 import type { Awaitable } from '../runtime/runtime.ts'
-import type { Context } from './context.ts'
+import type { Around, Context } from './context.ts'
+import { tellTime } from './context.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import type { ClaimDecision, ClaimRequest, Grant } from './core/request.ts'
@@ -130,18 +131,36 @@ export function claimRequest(
 }
 
 /** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */
-export function sendClaim(
-  { requests, around, settler }: Context,
-  request: ClaimRequest,
-): Awaitable<AppliedDecision<ClaimDecision>> {
-  const applied =
-    around === null ? requests.apply(request) : around('claim', request, async () => requests.apply(request))
+export function sendClaim(context: Context, request: ClaimRequest): Awaitable<AppliedDecision<ClaimDecision>> {
+  const { requests, around, settler } = context
+  const applied = around === null ? requests.apply(request) : observedClaim(context, around, request)
   if (!(applied instanceof Promise)) return applied
   return applied.catch((error: unknown) => {
     const [fingerprint] = request.fingerprints
     if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })
     throw error
   })
+}
+
+function observedClaim(
+  context: Context,
+  around: Around,
+  request: ClaimRequest,
+): Awaitable<AppliedDecision<ClaimDecision>> {
+  const { requests, runtime } = context
+  if (around.took === undefined) return around('claim', request, async () => requests.apply(request))
+  const sinceMs = runtime.monotonicMs()
+  const took = () => tellTime(context, 'claim', request, sinceMs)
+  let applied: Awaitable<AppliedDecision<ClaimDecision>>
+  try {
+    applied = requests.apply(request)
+  } catch (error) {
+    took()
+    throw error
+  }
+  if (applied instanceof Promise) applied.then(took, took)
+  else took()
+  return applied
 }
 
 /** Counts what was granted. Everything else is counted when its caller is answered: it may claim more than once. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import { createRuntime } from '../runtime/runtime.ts'
-import { isOnceError } from './core/errors.ts'
+import { isOnceError, OnceError } from './core/errors.ts'
 import { SECOND } from './core/limits.ts'
 import { released } from './core/verdict.ts'
 import type { LedgerOptions } from './ledger.ts'
@@ -138,3 +138,51 @@ for (const fails of ['throws', 'rejects'] as const) {
     assert.deepEqual(await lease.settle({ value: ran }), { kind: 'executed', value: 1 })
   })
 }
+
+test('a stopwatch is given the times of claims and effects, and nothing is put around them', async (context) => {
+  const own = createRuntime()
+  let nowMs = 0
+  const times: [string, number][] = []
+  const around = Object.assign(() => assert.fail('something was put around it'), {
+    took(part: string, _command: unknown, ms: number) {
+      times.push([part, ms])
+      throw new Error('a fault of the stopwatch')
+    },
+  })
+  const once = ledgerOf(context, { around, runtime: { ...own, monotonicMs: () => nowMs } })
+  const pay = once.operation({ name: 'pay', effect: 'external' })
+  const lease = pay.begin(who, 1)
+  assert.ok(!(lease instanceof Promise) && lease.kind === 'granted', 'the ledger waits for nothing')
+  lease.inside(() => void (nowMs += 5))
+  assert.deepEqual(await lease.settle({ value: 'paid' }), { kind: 'executed', value: 'paid' })
+  await lease.settle({ value: 'again' })
+  assert.deepEqual(times.splice(0), [
+    ['claim', 0],
+    ['effect', 5],
+  ])
+  const threw = pay.run({ ...who, key: 'other' }, 1, () => {
+    nowMs += 7
+    throw new Error('boom')
+  })
+  await assert.rejects(threw, (error) => isOnceError(error, 'outcome_unknown'))
+  assert.deepEqual(times, [
+    ['claim', 0],
+    ['effect', 7],
+  ])
+})
+
+test('a stopwatch is given the time of a claim that failed', async (context) => {
+  const times: string[] = []
+  const store = memoryStore()
+  const apply: typeof store.claims.apply = async (request, call) => {
+    if (request.kind === 'claim') throw new OnceError('store_unavailable', 'Away.', { applied: 'no' })
+    return store.claims.apply(request, call)
+  }
+  const around = Object.assign(() => assert.fail('something was put around it'), {
+    took: (part: string) => void times.push(part),
+  })
+  const once = ledgerOf(context, { around, store: { ...store, claims: { ...store.claims, apply } } })
+  const pay = once.operation({ name: 'pay', effect: 'external' })
+  await assert.rejects(pay.run(who, 1, () => assert.fail('it ran')))
+  assert.deepEqual(times, ['claim'])
+})

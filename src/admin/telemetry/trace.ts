@@ -26,8 +26,11 @@ export interface SpanContext {
   readonly traceFlags: number
 }
 
-/** What a tracer may put around the parts of a ledger. */
-export type Around = <T>(part: 'claim' | 'effect', command: Commanded, work: () => Promise<T>) => Promise<T>
+/** What a tracer may put around the parts of a ledger. Without a tracer only their times are wanted. */
+export interface Around {
+  <T>(part: 'claim' | 'effect', command: Commanded, work: () => Promise<T>): Promise<T>
+  readonly took?: (part: 'claim' | 'effect', command: Commanded, ms: number) => void
+}
 
 /** The identity, and the id under which its record is found. */
 export interface Commanded {
@@ -59,32 +62,38 @@ export function createTracing(
     if (originals.size > ORIGINALS && oldest !== undefined) originals.delete(oldest)
   }
 
-  async function timed<T>(part: 'claim' | 'effect', operation: string, work: () => Promise<T>): Promise<T> {
+  function took(part: 'claim' | 'effect', { identity }: Commanded, ms: number): void {
+    histograms[part].record(ms / SECOND, { operation: nameOf(identity.operation) })
+  }
+
+  async function timed<T>(part: 'claim' | 'effect', command: Commanded, work: () => Promise<T>): Promise<T> {
     const begin = performance.now()
     try {
       return await work()
     } finally {
-      histograms[part].record((performance.now() - begin) / SECOND, { operation: nameOf(operation) })
+      took(part, command, performance.now() - begin)
     }
   }
 
+  const spanned: Around = (part, command, work) => {
+    const { id, identity } = command
+    if (tracer === null) return timed(part, command, work)
+    const options = { attributes: attributesOf(id, identity) }
+    return tracer.startActiveSpan(`onceonly.${part} ${identity.operation}`, options, async (span) => {
+      if (part === 'effect') remember(id, span.spanContext())
+      try {
+        return await timed(part, command, work)
+      } catch (error) {
+        span.setStatus({ code: FAILED })
+        throw error
+      } finally {
+        span.end()
+      }
+    })
+  }
+
   return {
-    around(part, { id, identity }, work) {
-      const { operation } = identity
-      if (tracer === null) return timed(part, operation, work)
-      const attributes = attributesOf(id, identity)
-      return tracer.startActiveSpan(`onceonly.${part} ${operation}`, { attributes }, async (span) => {
-        if (part === 'effect') remember(id, span.spanContext())
-        try {
-          return await timed(part, operation, work)
-        } catch (error) {
-          span.setStatus({ code: FAILED })
-          throw error
-        } finally {
-          span.end()
-        }
-      })
-    },
+    around: tracer === null ? Object.assign(spanned, { took }) : spanned,
     replayed(identity) {
       if (tracer === null) return
       const id = recordIdOf(identity)
