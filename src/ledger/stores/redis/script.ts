@@ -24,7 +24,7 @@ export interface Script {
 export const SHARED_ANSWERS = 7
 
 /** The arguments that every script gets first: the number of its bucket, of how many, and where to publish. */
-export const SHARED_ARGUMENTS = 3
+const SHARED_ARGUMENTS = 3
 
 /**
  * Past its end a record is removed by the sweep, which also takes it out of the indexes. Without a sweep for this long,

@@ -21,12 +21,15 @@ local highest = 0
 
 -- The place of a record moves with its fence only; a record that Redis lost and a settle wrote again may still have one.
 local function index(id, value)
-  local state, fence, _, _, goneAt = partsOf(value)
+  local state, fence, dueAt, _, goneAt = partsOf(value)
   highest = math.max(highest, fence)
   local place = call('ZREVRANGEBYSCORE', FENCES, whole(fence), '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
   local from = place[1] and string.find(place[1], id, 1, true)
   local isIndexed = from and place[2] + (from - 1) / ID_DIGITS * FENCE_STEP == fence
   if not isIndexed then call('ZADD', FENCES, whole(fence), id) end
+  -- Its fence was chosen before this script, so that the search for lapsed leases may be past it already.
+  local isSeen = isIndexed or fence <= tonumber(seen)
+  if isOpen(state) and isSeen then call('ZADD', OPEN, dueAt, id) end
   if state == ${stateCode.unknown} then
     call('ZADD', UNKNOWNS, whole(fence), id)
   else
@@ -36,11 +39,11 @@ local function index(id, value)
 end
 
 for each = FIRST_KEY, #KEYS do
-  local id, seen, decidedAt, fence = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local id, read, decidedAt, fence = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local value, wake = ARGV[at + 4], ARGV[at + 5]
   at = at + 6
   local stored = call('GET', KEYS[each])
-  if (stored and redis.sha1hex(stored) or '') ~= seen or now - tonumber(decidedAt) > ${DECIDED_MS} then
+  if (stored and redis.sha1hex(stored) or '') ~= read or now - tonumber(decidedAt) > ${DECIDED_MS} then
     answer(0)
   else
     highest = math.max(highest, tonumber(fence))

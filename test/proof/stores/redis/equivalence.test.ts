@@ -6,7 +6,17 @@ import type { LedgerRecord, Page, RecordView, Store } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
 import { redisStore } from 'onceonly/redis'
 import { conformanceCases, runCase } from 'onceonly/testing'
-import { ask, claim, granted, LEASE_MS, RETAIN_MS, settle } from '../../../../src/testing/conformance/requests.ts'
+import { swapScript } from '../../../../src/ledger/stores/redis/swap-script.ts'
+import {
+  ask,
+  claim,
+  granted,
+  LEASE_MS,
+  later,
+  policies,
+  RETAIN_MS,
+  settle,
+} from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
 
 const url = process.env['ONCEONLY_TEST_REDIS_URL']
@@ -180,6 +190,41 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
     const more = await Promise.all(Array.from({ length: 1_100 }, (_, n) => granted(store, claim(`more${n}`))))
     await store.clock.advance(LEASE_MS + GRACE_MS, CALL)
     assert.equal((await lapsed()).length, rest.length + 1 + more.length, 'all that is new, by one search')
+  })
+
+  test('find the lapsed lease of an attempt whose fence is older than what a search has seen', async (t) => {
+    const prefix = newPrefix()
+    const [one, other] = [1, 2].map(() => redisStore(client, { prefix, buckets: 1, testClock: true }))
+    assert.ok(one !== undefined && other !== undefined)
+    const gate = Promise.withResolvers<void>()
+    const held = Promise.withResolvers<void>()
+    const { call } = Redis.prototype
+    t.after(async () => {
+      gate.resolve()
+      Redis.prototype.call = call
+      for (const store of [one, other]) await store.stop()
+    })
+    await ask(one, settle(await granted(one, claim('a', { policy: policies.rerun })), later(0)))
+    // The second attempt is decided, with a fence, and written only when another process has claimed and searched.
+    Redis.prototype.call = async function (this: Redis, ...words: Parameters<typeof call>) {
+      if ([words[1]].flat()[0] === swapScript.sha) {
+        held.resolve()
+        await gate.promise
+      }
+      return await Reflect.apply(call, this, words)
+    } as typeof call
+    const again = granted(one, claim('a', { policy: policies.rerun }))
+    await held.promise
+    const newer = await granted(other, claim('b'))
+    assert.deepEqual((await other.queries.lapsed(0, 9, CALL)).rows, [])
+    gate.resolve()
+    const older = await again
+    assert.ok(older.fence < newer.fence)
+    await other.clock.advance(LEASE_MS + GRACE_MS, CALL)
+    assert.deepEqual(
+      (await other.queries.lapsed(0, 9, CALL)).rows.map(({ id }) => id),
+      [older.id, newer.id],
+    )
   })
 
   test('wake waiting callers, whichever way a record is changed; a lease lapses after its grace', async () => {
