@@ -4,7 +4,7 @@ import { OnceError } from '../../core/errors.ts'
 import type { DecisionOf, Request, SettleRequest } from '../../core/request.ts'
 import type { Deadline } from '../deadline.ts'
 import { inTime } from '../deadline.ts'
-import type { Life } from '../life.ts'
+import type { Life, Reason } from '../life.ts'
 import type { AppliedDecision, Session, TransactionCall, Transactions } from '../port.ts'
 import type { SqlTx } from '../sql.ts'
 import type { Calls, HeldConnection, ServerErrors } from './calls.ts'
@@ -17,7 +17,7 @@ export interface OpenTx<Tx extends SqlTx> {
   /** Settles when no statement is under way. */
   idle(): Promise<void>
   /** From here on everything is refused, also what still waits for its turn. */
-  close(why: OnceError): void
+  close(why: Reason): void
 }
 
 /** One transaction on one connection. */
@@ -111,11 +111,11 @@ export function createServerTransactions<
       // A statement that the work did not wait for still belongs to it.
       await open.idle()
     } catch (error) {
-      open.close(ground.late ?? ended())
+      open.close(ground.late ?? ended)
       if (ground.over) throw error
       throw (await steps.undo(ground)) ?? steps.told(error, ground)
     }
-    open.close(ended())
+    open.close(ended)
     if (!ground.over) await steps.commit(ground, open)
     await steps.committed(ground.connection, woken)
     return result

@@ -58,6 +58,11 @@ export const isBusy = (error: unknown): boolean => is('busy', error)
 export const isSessionOver = (error: unknown): boolean => is('session_over', error)
 export const isAborted = (error: unknown): boolean => is('aborted', error)
 
+/** A prepared statement is missing, or is there already although this process did not prepare it. */
+export function isUnprepared(error: unknown): boolean {
+  return /^(26000|42P05)$/.test(sqlErrorOf(error)?.code ?? '')
+}
+
 /** The statement needs a privilege that the user does not have. */
 export function isForbidden(error: unknown): boolean {
   return sqlErrorOf(error)?.code === '42501'

@@ -8,8 +8,8 @@ import { unfit } from '../../store/sql/fit.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
-import type { Executor, Places, Statement, TextRow } from './statement.ts'
-import { numberedPlaces, plainId, text, writtenOut } from './statement.ts'
+import type { Executor, Script, Statement, TextRow } from './statement.ts'
+import { plainId, scriptOf, text } from './statement.ts'
 
 /**
  * The claim of an identity that has no row: one unique insert, never find-then-insert. A claim that finds a row, even one
@@ -20,14 +20,17 @@ import { numberedPlaces, plainId, text, writtenOut } from './statement.ts'
  */
 export interface InsertClaims {
   (on: Executor, requests: readonly ClaimRequest[]): Promise<Answers>
-  /** One claim with its values in it, to be sent together with other statements. Null when it cannot be written so. */
+  /** One claim, to be sent together with other statements. */
+  readonly script: Script
+  /** Null when the claim cannot be written so. */
   text(request: ClaimRequest): string | null
   /** What the server answered to that. */
   answer(request: ClaimRequest, rows: readonly unknown[]): AppliedDecision | null
 }
 
 export function createInsertClaims(names: Names): InsertClaims {
-  const one: Statement = { name: 'onceonly_claim', text: oneClaim(names, numberedPlaces) }
+  const one = oneClaim(names)
+  const script = scriptOf(one.text)
   const many = manyClaims(names)
   const insert = async (on: Executor, requests: readonly ClaimRequest[]): Promise<Answers> => {
     const [first] = requests
@@ -43,10 +46,8 @@ export function createInsertClaims(names: Names): InsertClaims {
     })
   }
   return Object.assign(insert, {
-    text: (request: ClaimRequest) => {
-      const places = unfit(request) === null ? writtenOut(valuesOf(request)) : null
-      return places === null ? null : oneClaim(names, places)
-    },
+    script,
+    text: (request: ClaimRequest) => (unfit(request) === null ? script.execute(valuesOf(request)) : null),
     answer: (request: ClaimRequest, [row]: readonly unknown[]) =>
       row === undefined ? null : granted(request, row as TextRow),
   })
@@ -56,14 +57,17 @@ export function createInsertClaims(names: Names): InsertClaims {
 const target = `(id, tenant, caller, operation, key, batch, fingerprint, claim_id, policy, state,
   fence, attempts, claimed_at, due_at)`
 
-function oneClaim(names: Names, at: Places): string {
+function oneClaim(names: Names): Statement {
   const now = statementNowSql(names)
-  return `
+  return {
+    name: 'onceonly_claim',
+    text: `
       INSERT INTO ${names.records} ${target}
-      VALUES (${at(0)}::uuid, ${[1, 2, 3, 4, 5, 6, 7, 8].map(at).join(', ')}, ${at(9)}::smallint,
-        nextval(${quoteText(names.fences)}), 1, ${now}, ${now} + ${at(10)}::bigint)
+      VALUES ($1::uuid, $2, $3, $4, $5, $6, $7, $8, $9, $10::smallint,
+        nextval(${quoteText(names.fences)}), 1, ${now}, ${now} + $11::bigint)
       ON CONFLICT (id) DO NOTHING
-      RETURNING fence, claimed_at AS now`
+      RETURNING fence, claimed_at AS now`,
+  }
 }
 
 /** One time for the batch, one fence for each row. */

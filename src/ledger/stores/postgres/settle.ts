@@ -8,8 +8,8 @@ import { wholeMs } from '../../store/sql/decide.ts'
 import { unfit } from '../../store/sql/fit.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
-import type { Executor, Places, Statement, TextRow } from './statement.ts'
-import { awaitedCode, numberedPlaces, plainId, text, writtenOut } from './statement.ts'
+import type { Executor, Script, Statement, TextRow } from './statement.ts'
+import { awaitedCode, plainId, scriptOf, text } from './statement.ts'
 
 /**
  * The outcome of an attempt that still holds its record: fence and claim id are those of the grant, and nothing unusual
@@ -19,7 +19,9 @@ import { awaitedCode, numberedPlaces, plainId, text, writtenOut } from './statem
  */
 export interface SettleRunning {
   (on: Executor, requests: readonly SettleRequest[]): Promise<{ answers: Answers; woken: string[] }>
-  /** One settle with its values in it, to be sent together with other statements. Null when it cannot be written so. */
+  /** One settle, to be sent together with other statements. It fails when there is nothing to settle. */
+  readonly script: Script
+  /** Null when the settle cannot be written so. */
   text(request: SettleRequest): string | null
   /** What the server answered to that. */
   answer(request: SettleRequest, row: unknown): AppliedDecision
@@ -31,7 +33,8 @@ export function settlesPlainly({ to }: SettleRequest): boolean {
 }
 
 export function createSettle(names: Names): SettleRunning {
-  const one: Statement = { name: 'onceonly_settle', text: oneSettle(names, numberedPlaces) }
+  const one = oneSettle(names)
+  const script = scriptOf(settleOrFail(one))
   const many = manySettles(names)
   const settle = async (on: Executor, requests: readonly SettleRequest[]) => {
     const [first] = requests
@@ -52,10 +55,9 @@ export function createSettle(names: Names): SettleRunning {
     return { answers, woken }
   }
   return Object.assign(settle, {
-    text: (request: SettleRequest) => {
-      const places = settlesPlainly(request) && unfit(request) === null ? writtenOut(valuesOf(request)) : null
-      return places === null ? null : oneSettle(names, places)
-    },
+    script,
+    text: (request: SettleRequest) =>
+      settlesPlainly(request) && unfit(request) === null ? script.execute(valuesOf(request)) : null,
     answer: (request: SettleRequest, row: unknown) => settled(request, row as TextRow),
   })
 }
@@ -85,22 +87,42 @@ function change(names: Names, u: Readonly<Record<NewValue, string>>) {
   }
 }
 
-function oneSettle(names: Names, at: Places): string {
+function oneSettle(names: Names): Statement {
   const { set, guard, returning } = change(names, {
-    state: `${at(3)}::smallint`,
-    kept: `${at(4)}::smallint`,
-    outcome: at(5),
-    pointer: at(6),
-    retryMs: `${at(7)}::bigint`,
-    retainMs: `${at(8)}::bigint`,
-    notBefore: `${at(9)}::bigint`,
-    refuseMs: `${at(10)}::bigint`,
-    policy: at(11),
+    state: '$4::smallint',
+    kept: '$5::smallint',
+    outcome: '$6',
+    pointer: '$7',
+    retryMs: '$8::bigint',
+    retainMs: '$9::bigint',
+    notBefore: '$10::bigint',
+    refuseMs: '$11::bigint',
+    policy: '$12',
   })
-  return `
+  return {
+    name: 'onceonly_settle',
+    text: `
       UPDATE ${names.records} AS r SET ${set}
-      WHERE r.id = ${at(0)}::uuid AND r.fence = ${at(1)}::bigint AND r.claim_id = ${at(2)} AND ${guard}
-      RETURNING ${returning}`
+      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND ${guard}
+      RETURNING ${returning}`,
+  }
+}
+
+/** In the error of a settle that found nothing to settle. */
+export const UNSETTLED = 'onceonly: not settled'
+
+/** A plan that is kept from the time when the table was small would read all of it; the user's own setting comes back. */
+const USE_INDEX = 'onceonly.seqscan'
+export const useIndex = `set_config('${USE_INDEX}', current_setting('enable_seqscan'), true),
+  set_config('enable_seqscan', 'off', true)`
+const useAny = `set_config('enable_seqscan', current_setting('${USE_INDEX}'), true)`
+
+/** The whole message fails with it, so that no effect is committed without its outcome. */
+function settleOrFail({ text: settle }: Statement): string {
+  const failing = `concat('${UNSETTLED} ', statement_timestamp())::integer`
+  return `WITH settled AS (${settle})
+    SELECT settled.*, ${useAny}, CASE WHEN settled.now IS NULL THEN ${failing} ELSE 0 END AS checked
+    FROM (SELECT 1) AS one LEFT JOIN settled ON true`
 }
 
 function manySettles(names: Names): Statement {

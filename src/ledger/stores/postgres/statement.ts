@@ -1,3 +1,4 @@
+import { sha256Hex } from '../../core/digest.ts'
 import type { PgQuery, PgResult } from './driver.ts'
 import { quoteText } from './names.ts'
 
@@ -49,26 +50,33 @@ export function plannedOn(connection: Sender): Executor {
   }
 }
 
-/** How a statement mentions its values: as `$1`, or written out. */
-export type Places = (index: number) => string
+/** A statement that is prepared by SQL, so that it can stand in a message of several statements. */
+export interface Script {
+  /** Its name stands for its text: whatever prepared it on this connection, it is the same. */
+  readonly name: string
+  readonly prepare: string
+  /** Null when a value cannot be written out: text ends at a NUL character. */
+  execute(values: readonly unknown[]): string | null
+}
 
-export const numberedPlaces: Places = (index) => `$${index + 1}`
-
-/**
- * The values as literals, for a message of several statements, which takes no values of its own. Null when one of them
- * cannot be written: text ends at a NUL character.
- */
-export function writtenOut(values: readonly unknown[]): Places | null {
-  if (values.some((value) => typeof value === 'string' && value.includes('\0'))) return null
-  return (index) => literal(values[index])
+export function scriptOf(text: string): Script {
+  const name = `onceonly_${sha256Hex(text).slice(0, 16)}`
+  return {
+    name,
+    prepare: `PREPARE ${name} AS ${text}`,
+    execute: (values) => {
+      if (values.some((value) => typeof value === 'string' && value.includes('\0'))) return null
+      return `EXECUTE ${name} (${values.map(literal).join(', ')})`
+    },
+  }
 }
 
 function literal(value: unknown): string {
   if (value === null || value === undefined) return 'NULL'
-  if (typeof value === 'number') return `(${value})`
+  if (typeof value === 'number') return String(value)
   const text = String(value)
   // A backslash means itself or not, by a setting of the session; with E it always escapes.
-  return text.includes('\\') ? ` E${quoteText(text.replaceAll('\\', '\\\\'))}` : quoteText(text)
+  return text.includes('\\') ? `E${quoteText(text.replaceAll('\\', '\\\\'))}` : quoteText(text)
 }
 
 /**

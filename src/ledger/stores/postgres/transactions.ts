@@ -1,5 +1,6 @@
 import { isOnceError, OnceError } from '../../core/errors.ts'
 import { limits, SECOND } from '../../core/limits.ts'
+import type { ClaimRequest } from '../../core/request.ts'
 import type { TransactionCall, Transactions } from '../../store/port.ts'
 import { rollBack } from '../../store/sql/connection.ts'
 import type { Ground } from '../../store/sql/transactions.ts'
@@ -7,11 +8,12 @@ import { createServerTransactions, ended, runningTwin } from '../../store/sql/tr
 import type { Connection } from './connection.ts'
 import { borrow } from './connection.ts'
 import type { Core } from './core.ts'
-import type { PgResult } from './driver.ts'
+import type { PgClient, PgResult } from './driver.ts'
 import * as errors from './errors.ts'
-import { abortedError, isAborted, isBusy, isSessionOver, sqlErrorOf, storeError } from './errors.ts'
+import { abortedError, isAborted, isBusy, isSessionOver, isUnprepared, sqlErrorOf, storeError } from './errors.ts'
 import { findOwnTables, quoteText, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
+import { UNSETTLED, useIndex } from './settle.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
 import type { PostgresOpenTx, PostgresTx } from './tx.ts'
@@ -28,7 +30,6 @@ export interface TransactionParts {
 const SERVER_GRACE_MS = SECOND
 const MARK = 'onceonly.transaction'
 const OTHER = 'onceonly: another transaction'
-const UNSETTLED = 'onceonly: not settled'
 
 type PostgresGround = Ground<Connection>
 
@@ -57,7 +58,9 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
     },
     settleLast: (ground, open, request) => {
       // Only for a record that this transaction has inserted, which no other can have changed, and with no part around.
-      const text = ground.claimed === null || open.depth() > 0 ? null : steps.settle.text(request)
+      if (!open.keepsPrepared()) known.set(ground.connection.client, null)
+      const may = ground.claimed !== null && open.keepsPrepared() && open.depth() === 0
+      const text = may ? steps.settle.text(request) : null
       return text === null ? null : settleLast(ground, open, text).then((row) => steps.settle.answer(request, row))
     },
     commit,
@@ -78,28 +81,41 @@ function isPatient({ lockMs }: TransactionCall): boolean {
  * One round trip. The isolation is named, because a default of REPEATABLE READ would not see what a twin committed. The
  * advisory lock finds a running twin without waiting for its row.
  */
-async function begin({ names, fault }: Core, steps: Steps, ground: PostgresGround): Promise<void> {
+async function begin(core: Core, steps: Steps, ground: PostgresGround): Promise<void> {
+  const { names, fault } = core
   const { connection, mark, call } = ground
   const serverMs = Math.ceil(call.timeoutMs + SERVER_GRACE_MS)
   const twin = call.refuseTwinOf
-  const lock = twin === null ? '' : `${checkFree(recordLock(names, twin))};`
-  const claim = call.claim === undefined || !isPatient(call) ? null : steps.insertClaims.text(call.claim)
+  const settings = {
+    lock_timeout: Math.max(1, Math.ceil(call.lockMs)),
+    statement_timeout: serverMs,
+    idle_in_transaction_session_timeout: serverMs,
+    [MARK]: mark,
+  }
+  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', ${quoteText(`${value}`)}, true)`)
+  const claim = call.claim === undefined || !isPatient(call) ? null : claimText(steps, connection.client, call.claim)
   try {
     const results = await connection.script(
-      `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-       SET LOCAL lock_timeout = ${Math.max(1, Math.ceil(call.lockMs))};
-       SET LOCAL statement_timeout = ${serverMs};
-       SET LOCAL idle_in_transaction_session_timeout = ${serverMs};
-       SET LOCAL ${MARK} = ${quoteText(mark)};
+      `${claim === null ? '' : claim.prepare}
+       BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+       SELECT ${set.join(', ')}${twin === null ? '' : `, ${checkFree(recordLock(names, twin))}`};
        ${findOwnTables(names, 'transaction')}
-       ${lock}
-       ${claim === null ? '' : `${claim}; SAVEPOINT ${PART}`}`,
+       ${claim === null ? '' : `${claim.execute}; SAVEPOINT ${PART}`}`,
     )
     if (call.claim === undefined || claim === null) return
+    notePrepared(steps, connection.client)
     ground.claimed = steps.insertClaims.answer(call.claim, results.at(-2)?.rows ?? [])
   } catch (error) {
+    if (claim !== null && isUnprepared(error)) {
+      // Statements that are prepared do not stay on this connection: one message for each statement, then.
+      known.set(connection.client, null)
+      await rollBack(connection)
+      await begin(core, steps, ground)
+      return
+    }
     // Whatever waited, waited for the row of a twin.
     if (isOther(error) || (claim !== null && isBusy(error))) {
+      if (claim !== null) notePrepared(steps, connection.client)
       await rollBack(connection)
       throw runningTwin()
     }
@@ -108,10 +124,30 @@ async function begin({ names, fault }: Core, steps: Steps, ground: PostgresGroun
   }
 }
 
+/** The names of statements that were prepared on a connection, of every store on it; null where they do not stay. */
+const known = new WeakMap<PgClient, Set<string> | null>()
+
+/** The claim, and what has to be prepared before it. Null when it cannot be sent together with BEGIN. */
+function claimText(steps: Steps, client: PgClient, claim: ClaimRequest): { prepare: string; execute: string } | null {
+  const prepared = known.get(client)
+  const execute = prepared === null ? null : steps.insertClaims.text(claim)
+  if (execute === null) return null
+  const { script: first } = steps.insertClaims
+  const { script: last } = steps.settle
+  return { prepare: prepared?.has(last.name) === true ? '' : `${first.prepare}; ${last.prepare};`, execute }
+}
+
+/** Also when the transaction itself failed: what was prepared before it stays. */
+function notePrepared({ settle }: Steps, client: PgClient): void {
+  const prepared = known.get(client) ?? new Set()
+  prepared.add(settle.script.name)
+  known.set(client, prepared)
+}
+
 /** Fails when another transaction has the lock, and with it whatever stands behind it in the same message. */
 function checkFree(lock: string): string {
   const failing = `concat('${OTHER} ', current_setting('${MARK}', true))::integer`
-  return `SELECT CASE WHEN pg_try_advisory_xact_lock(${lock}) THEN 0 ELSE ${failing} END`
+  return `CASE WHEN pg_try_advisory_xact_lock(${lock}) THEN 0 ELSE ${failing} END`
 }
 
 /**
@@ -159,13 +195,9 @@ async function commit(ground: PostgresGround): Promise<void> {
  */
 async function settleLast(ground: PostgresGround, open: Open, settle: string): Promise<unknown> {
   ground.over = true
-  const unsettled = `concat('${UNSETTLED} ', current_setting('${MARK}', true))::integer`
-  const text = `${checkMark(ground)};
-    WITH settled AS (${settle})
-    SELECT settled.*, CASE WHEN settled.now IS NULL THEN ${unsettled} ELSE 0 END AS checked
-    FROM (SELECT 1) AS one LEFT JOIN settled ON true;
-    COMMIT`
-  const results = await committing(ground, () => open.end(text, ended()))
+  const results = await committing(ground, () =>
+    open.end(`${checkMark(ground)}, ${useIndex}; ${settle}; COMMIT`, ended),
+  )
   return results.at(-2)?.rows[0]
 }
 

@@ -1,4 +1,4 @@
-import type { OnceError } from '../../core/errors.ts'
+import type { Reason } from '../../store/life.ts'
 import { createLife } from '../../store/life.ts'
 import type { SavepointSteps } from '../../store/savepoints.ts'
 import { createSavepoints } from '../../store/savepoints.ts'
@@ -23,9 +23,11 @@ export interface PostgresTx extends SqlTx {
 /** An open transaction, as the store sees it. */
 export interface PostgresOpenTx extends OpenTx<PostgresTx> {
   /** The last message of the transaction, sent outside of every savepoint. From here on everything else is refused. */
-  end(text: string, why: OnceError): Promise<readonly PgResult[]>
+  end(text: string, why: Reason): Promise<readonly PgResult[]>
   /** How many savepoints are around the caller. */
   depth(): number
+  /** Whether statements that were prepared before the effect are still there. */
+  keepsPrepared(): boolean
   /** One statement after the other, in the order of the calls, except that none gets into a savepoint of others. */
   query(query: PgQuery): Promise<PgResult>
 }
@@ -52,6 +54,9 @@ export function rowsOf<Row>(result: PgResult | readonly PgResult[]): readonly Ro
 /** Statements by which an effect changes where names lead: `SET LOCAL search_path`, `set_config('search_path', …)`. */
 const MOVES_PATH = /\b(?:set|set_config|reset)\b.*\bsearch_path\b/is
 
+/** A statement by which an effect removes prepared statements, perhaps all of them. */
+const FORGETS = /\bdeallocate\b/i
+
 export interface TxOptions {
   /** Puts our own tables first in the path, as at the beginning of the transaction. */
   readonly findTables: string
@@ -76,10 +81,12 @@ export function createTx(connection: Connection, { findTables, partOpen }: TxOpt
   const life = createLife()
   const turns = createTurns(life)
   const part: Part = { open: partOpen, doubtful: false, left: false }
+  let prepared = true
 
   /** The path of a tenant may lead to the tables of another store: ours stay in front of it. */
   async function sendAlone(given: PgQuery, values?: unknown[]): Promise<PgResult> {
     part.open = false
+    if (FORGETS.test(given.text)) prepared = false
     try {
       const result = await connection.query(given, values)
       if (findTables !== '' && MOVES_PATH.test(given.text)) await connection.script(findTables)
@@ -120,6 +127,7 @@ export function createTx(connection: Connection, { findTables, partOpen }: TxOpt
         }),
       ),
     depth: savepoints.depth,
+    keepsPrepared: () => prepared,
     outermost: savepoints.outermost,
     idle: turns.idle,
     close: (why) => life.end(why),

@@ -101,6 +101,6 @@ async function inTransaction<T>(
     return result
   } finally {
     clearTimeout(timer)
-    life.end(usedAfterEnd())
+    life.end(usedAfterEnd)
   }
 }

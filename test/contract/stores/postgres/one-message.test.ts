@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { PoolConfig } from 'pg'
+import type { Pool, PoolConfig } from 'pg'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import type { ClaimRequest } from '../../../../src/ledger/core/request.ts'
 import type { Session } from '../../../../src/ledger/store/port.ts'
@@ -181,4 +181,54 @@ testPostgres('after its last settle a transaction takes no further statement', a
     { ...TRANSACTION, claim },
   )
   assert.deepEqual(await ordersIn(store), [])
+})
+
+/** Every text that is sent on a connection of the pool. */
+function sentOn(pool: Pool): string[] {
+  const sent: string[] = []
+  pool.on('connect', (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown
+    const noted = (...args: unknown[]) => {
+      const [given] = args
+      sent.push(typeof given === 'string' ? given : (given as { text: string }).text)
+      return query(...args)
+    }
+    Object.assign(client, { query: noted })
+  })
+  return sent
+}
+
+testPostgres('a command in its own transaction takes two messages beside those of its effect', async (t) => {
+  const pool = await freshPool(t, { max: 6 })
+  const sent = sentOn(pool)
+  const [store, other] = [await openStore(t, {}, pool), await openStore(t, {}, pool)]
+  await store.sql.query('CREATE TABLE orders (name text PRIMARY KEY)')
+  // Two stores on one pool do not lose their statements to each other.
+  for (const [n, each] of [store, other, store, other].entries()) {
+    await each.clock.now(CALL)
+    sent.length = 0
+    await transact(each, claimOf(`key ${n}`), ({ tx }) => tx.query('SELECT 1'))
+    assert.equal(sent.length, 3, sent.join('\n'))
+  }
+  const twin = claimOf('twin')
+  const call = { ...TRANSACTION, claim: twin, refuseTwinOf: twin.id }
+  await store.transactions.run(async () => {
+    await assert.rejects(
+      store.transactions.run(async () => assert.fail('the twin ran'), call),
+      (error) => isOnceError(error, 'store_busy') && error.details['twin'] === true,
+    )
+  }, call)
+})
+
+testPostgres('a connection that forgets its prepared statements costs messages, and nothing else', async (t) => {
+  const pool = await freshPool(t, { max: 3 })
+  const store = await openStore(t, {}, pool)
+  for (const key of ['a', 'b', 'c']) {
+    await transact(store, claimOf(key), ({ tx }) => tx.query('DEALLOCATE ALL'))
+    await transact(store, claimOf(`${key} again`), ({ tx }) => tx.query('SELECT 1'))
+    const client = await pool.connect()
+    await client.query('DEALLOCATE ALL')
+    client.release()
+  }
+  assert.equal((await store.queries.count({}, CALL)).succeeded, 6)
 })
