@@ -40,7 +40,8 @@ export function troubled(store: Store, trouble: Trouble): Store {
       async run(work, call) {
         await check()
         return store.transactions.run(async (session) => {
-          const result = await work(session)
+          // COMMIT is sent apart from the last settle, so that there is a moment before it.
+          const result = await work({ ...session, settleLast: undefined })
           await check()
           await trouble.beforeCommit?.()
           return result

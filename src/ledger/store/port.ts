@@ -105,7 +105,7 @@ export interface Session<Tx> {
    * The same for the settle that is the last statement of the work: a store may send COMMIT together with it. Nothing of
    * the transaction can be used any more then, and an error says whether it may have been committed.
    */
-  settleLast?(request: SettleRequest): Promise<AppliedDecision<DecisionOf<SettleRequest>>>
+  readonly settleLast?: ((request: SettleRequest) => Promise<AppliedDecision<DecisionOf<SettleRequest>>>) | undefined
   /** Undoes what the work wrote when it throws, and rethrows; the transaction itself continues. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }

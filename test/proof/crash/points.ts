@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Request } from '../../../src/ledger/core/request.ts'
+import type { Session } from '../../../src/ledger/store/port.ts'
 import type { Awaitable } from '../../../src/runtime/runtime.ts'
 import type { CrashStore } from '../../support/place.ts'
 import { report } from './member.ts'
@@ -26,6 +27,7 @@ export const points = [
 export type Point = (typeof points)[number]
 
 export interface Death {
+  readonly chosen: Point
   /** Ends this process if this is the point. Called by the effect itself, too. */
   at(point: Point): void
   /** Ends this process some microseconds later, whatever it does then. */
@@ -41,14 +43,18 @@ export async function createDeath(chosen: Point, delayUs: number): Promise<Death
     await once(thread, 'online')
     thread.unref()
   }
+  // A COMMIT that travels with the settle is sent before the work returns.
+  let sent = false
   return {
+    chosen,
     at(point) {
       if (point !== chosen) return
       announce()
       process.kill(process.pid, 'SIGKILL')
     },
     soonAfter(point) {
-      if (point !== chosen) return
+      if (point !== chosen || sent) return
+      sent = true
       announce()
       Atomics.store(cells, 0, 1)
       Atomics.notify(cells, 0)
@@ -69,6 +75,19 @@ export function mortal(store: CrashStore, death: Death): CrashStore {
     if (isNamed(kind) || kind === 'start') death.at(`${kind}_known`)
     return result
   }
+  /** Between a settle and a COMMIT that are sent together there is no moment: for that one they are sent apart. */
+  const settledLast = <Tx>({ settleLast }: Session<Tx>): Pick<Session<Tx>, 'settleLast'> => {
+    if (settleLast === undefined || death.chosen === 'settle_known') return { settleLast: undefined }
+    return {
+      settleLast: async (request) => {
+        death.at('settle_unsent')
+        const working = settleLast(request)
+        death.soonAfter('settle_sent')
+        death.soonAfter('commit_sent')
+        return await working
+      },
+    }
+  }
   return {
     ...store,
     claims: {
@@ -81,6 +100,7 @@ export function mortal(store: CrashStore, death: Death): CrashStore {
           const worked = await work({
             ...session,
             apply: (request) => around(request.kind, () => session.apply(request)),
+            ...settledLast(session),
           })
           // The next thing that the store does is to commit.
           death.soonAfter('commit_sent')
