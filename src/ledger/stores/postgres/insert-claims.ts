@@ -9,7 +9,7 @@ import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
 import type { Executor, Script, Statement, TextRow } from './statement.ts'
-import { plainId, scriptOf, text } from './statement.ts'
+import { arraysOf, plainId, scriptOf, text } from './statement.ts'
 
 /**
  * The claim of an identity that has no row: one unique insert, never find-then-insert. A claim that finds a row, even one
@@ -39,7 +39,8 @@ export function createInsertClaims(names: Names): InsertClaims {
       const [row] = await on.run(one, valuesOf(first))
       return [row === undefined ? null : granted(first, row)]
     }
-    const rows = new Map((await on.run(many, columnsOf(requests))).map((row) => [plainId(text(row, 'id')), row]))
+    const given = await on.run(many, arraysOf(requests.map(valuesOf)))
+    const rows = new Map(given.map((row) => [plainId(text(row, 'id')), row]))
     return requests.map((request) => {
       const row = rows.get(request.id)
       return row === undefined ? null : granted(request, row)
@@ -102,11 +103,6 @@ function valuesOf(request: ClaimRequest): unknown[] {
     request.start ? stateCode.running : stateCode.reserved,
     wholeMs(request.leaseMs),
   ]
-}
-
-function columnsOf(requests: readonly ClaimRequest[]): unknown[][] {
-  const rows = requests.map(valuesOf)
-  return Array.from({ length: 11 }, (_, column) => rows.map((row) => row[column]))
 }
 
 /** The row was written as `transition` would have: the answer is its own. */

@@ -9,7 +9,7 @@ import { unfit } from '../../store/sql/fit.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
 import type { Executor, Script, Statement, TextRow } from './statement.ts'
-import { awaitedCode, plainId, scriptOf, text } from './statement.ts'
+import { arraysOf, awaitedCode, plainId, scriptOf, text } from './statement.ts'
 
 /**
  * The outcome of an attempt that still holds its record: fence and claim id are those of the grant, and nothing unusual
@@ -44,7 +44,8 @@ export function createSettle(names: Names): SettleRunning {
       const woken = row !== undefined && wasAwaited(row) ? [first.id] : []
       return { answers: [row === undefined ? null : settled(first, row)], woken }
     }
-    const rows = new Map((await on.run(many, columnsOf(requests))).map((row) => [plainId(text(row, 'id')), row]))
+    const given = await on.run(many, arraysOf(requests.map(valuesOf)))
+    const rows = new Map(given.map((row) => [plainId(text(row, 'id')), row]))
     const woken: string[] = []
     const answers = requests.map((request) => {
       const row = rows.get(request.id)
@@ -169,11 +170,6 @@ function valuesOf({ id, grant, to, pointer }: SettleRequest): unknown[] {
     retryable ? 0 : policy.refuseMs,
     policyText(policy),
   ]
-}
-
-function columnsOf(requests: readonly SettleRequest[]): unknown[][] {
-  const rows = requests.map(valuesOf)
-  return Array.from({ length: 12 }, (_, column) => rows.map((row) => row[column]))
 }
 
 function wasAwaited(row: TextRow): boolean {

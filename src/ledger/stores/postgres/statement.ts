@@ -80,6 +80,28 @@ function literal(value: unknown): string {
 }
 
 /**
+ * The columns of many rows, each as one array of the server's. The driver would write them too, with two regular
+ * expressions for every value, which was a tenth of a batch.
+ */
+export function arraysOf(rows: readonly (readonly unknown[])[]): string[] {
+  const arrays: string[] = []
+  for (const [place, row] of rows.entries()) {
+    const before = place === 0 ? '{' : ','
+    for (let column = 0; column < row.length; column++) {
+      arrays[column] = `${arrays[column] ?? ''}${before}${element(row[column])}`
+    }
+  }
+  return arrays.map((array) => `${array}}`)
+}
+
+function element(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL'
+  if (typeof value === 'number') return String(value)
+  const text = String(value)
+  return text.includes('"') || text.includes('\\') ? `"${text.replaceAll(/["\\]/g, '\\$&')}"` : `"${text}"`
+}
+
+/**
  * `awaited` as the store keeps it. A settle cannot answer what a column held before it, so it leaves a trace: 2 stands
  * for "was awaited until it was settled", and reads as not awaited.
  */
