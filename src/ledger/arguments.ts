@@ -13,7 +13,11 @@ export function checkEffect(method: string, effect: unknown): void {
 const callOptions = ['signal', 'as', 'decideMs'] satisfies (keyof CallOptions)[]
 const beginOptions = [...callOptions, 'reserve', 'fingerprints'] satisfies (keyof BeginOptions)[]
 
-export function checkCallOptions(method: string, options: CallOptions, known: readonly string[] = callOptions): void {
+export function checkCallOptions(
+  method: string,
+  options: CallOptions | BeginOptions,
+  known: readonly string[] = callOptions,
+): void {
   // Looked at one by one, because almost every call is right and the search for the nearest name takes its time.
   if (typeof options !== 'object' || options === null) checkOptionNames(`\`${method}\``, options, known)
   for (const name in options) if (!known.includes(name)) checkOptionNames(`\`${method}\``, options, known)

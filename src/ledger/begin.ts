@@ -15,8 +15,8 @@ import { leadLeased } from './lead.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
 import { handOver, joinTransaction, leadTransaction } from './transact.ts'
-import type { Wait } from './twins.ts'
-import { decided, differs, landingOfTwin, leavable, patiently, reused, waitFromNow } from './twins.ts'
+import type { Leaving, Wait } from './twins.ts'
+import { decided, differs, landingOfTwin, leavable, patiently, reused, signalOf, waitFromNow } from './twins.ts'
 
 export interface CallOptions {
   /**
@@ -34,7 +34,9 @@ export interface CallOptions {
   readonly decideMs?: number | undefined
 }
 
-export interface BeginOptions extends CallOptions {
+export interface BeginOptions extends Omit<CallOptions, 'signal'> {
+  /** The caller gives up: until the grant the claim is given back. @default none */
+  readonly signal?: AbortSignal | Leaving | undefined
   /**
    * Claim ahead of execution: the effect may begin only after `start`. Twins do not join it, nor does `stop` wait for it.
    * @default false
@@ -49,17 +51,17 @@ export interface BeginOptions extends CallOptions {
 }
 
 /** One call of an operation, as it was given. */
-export interface Asked {
+export interface Asked<O extends BeginOptions = BeginOptions> {
   readonly parts: IdentityParts
   readonly input: unknown
-  readonly options: BeginOptions
+  readonly options: O
 }
 
 /** Both phases at once: begin, call the effect, settle. */
 export async function execute(
   context: Context,
   op: Declared,
-  asked: Asked,
+  asked: Asked<CallOptions>,
   effect: Effect,
 ): Promise<Execution<unknown>> {
   const begun = await begin(context, op, asked, effect)
@@ -128,7 +130,7 @@ export function begin(
   const known = remembered(context, command)
   if (known !== null) return answeredBy(call, known, false)
   const isAlone = reserve === true || context.flights.get(command.id) === null
-  return isAlone && decideMs === undefined ? led(call, false, signal) : behindTwins(call)
+  return isAlone && decideMs === undefined ? led(call, false) : behindTwins(call)
 }
 
 /** A twin runs in this process, or the store must decide in time. */
@@ -159,11 +161,12 @@ async function behindTwins(call: Call): Promise<Begun<EffectContext>> {
 }
 
 /** Leads a flight of its own, which continues when its caller leaves. */
-function led(call: Call, apart: boolean, wait: Wait | undefined): Awaitable<Begun<EffectContext>> {
+function led(call: Call, apart: boolean, given?: Wait): Awaitable<Begun<EffectContext>> {
   const { context, command } = call
   const flight = call.options.reserve === true ? newFlight(command) : context.flights.start(command, apart)
   const lead = leadFlight(call, flight)
   if (!(lead instanceof Promise)) return answeredBy(call, lead, true)
+  const wait = given ?? signalOf(call.options.signal)
   const waited = wait === undefined ? lead : patiently(context, flight, lead, wait, (why) => abandon(flight, lead, why))
   return waited.then((given) => answeredBy(call, given, true))
 }

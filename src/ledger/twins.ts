@@ -67,10 +67,21 @@ export type Wait =
   | AbortSignal
   | { readonly signal: AbortSignal | undefined; readonly decideMs: number; readonly decideBy: number }
 
+/** A caller that may leave: its signal is made only where something is waited for. */
+export interface Leaving extends Pick<AbortSignal, 'aborted' | 'throwIfAborted'> {
+  signal(): AbortSignal
+}
+
+export function signalOf(leaving: AbortSignal | Leaving | undefined): AbortSignal | undefined {
+  return leaving === undefined || leaving instanceof AbortSignal ? leaving : leaving.signal()
+}
+
 export function waitFromNow(
   { runtime }: Context,
-  { signal, decideMs }: { readonly signal?: AbortSignal | undefined; readonly decideMs?: number | undefined },
+  given: { readonly signal?: AbortSignal | Leaving | undefined; readonly decideMs?: number | undefined },
 ): Wait | undefined {
+  const { decideMs } = given
+  const signal = signalOf(given.signal)
   return decideMs === undefined ? signal : { signal, decideMs, decideBy: runtime.monotonicMs() + decideMs }
 }
 

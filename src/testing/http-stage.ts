@@ -7,6 +7,7 @@ import { createLedger } from '../ledger/ledger.ts'
 import type { RecordView, TransactionalStore } from '../ledger/store/port.ts'
 import type { MemoryTx } from '../ledger/stores/memory/index.ts'
 import { memoryStore } from '../ledger/stores/memory/index.ts'
+import { signalOf } from '../ledger/twins.ts'
 import type { HttpExchange, RawRequest, Reply } from './http-client.ts'
 import { exchange } from './http-client.ts'
 import type { Trouble } from './http-faults.ts'
@@ -168,7 +169,7 @@ function countingCalls(ledger: Ledger<unknown>, calls: { came: number; left: num
     const declared = ledger.operation(definition)
     const begin: typeof declared.begin = (parts, input, options) => {
       calls.came += 1
-      options?.signal?.addEventListener('abort', () => void calls.left++, { once: true })
+      signalOf(options?.signal)?.addEventListener('abort', () => void calls.left++, { once: true })
       return declared.begin(parts, input, options)
     }
     return { ...declared, begin }

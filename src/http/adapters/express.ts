@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { bodyOnWire, hangUpSignal, incomingOf, parsedJson, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { bodyOnWire, incomingOf, NodeClient, parsedJson, readBody, sendAnswer } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
@@ -101,7 +101,7 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<T
     async function protect(request: Request, response: Response): Promise<void> {
       // A mounted router has cut its own prefix from `url`; the resource is the whole path.
       const incoming = incomingOf(request, () => bodyOf(request, maxBodyBytes), request.originalUrl)
-      const begun = await route.begin(incoming, request, hangUpSignal(response))
+      const begun = await route.begin(incoming, request, new NodeClient(response))
       switch (begun.kind) {
         case 'unprotected':
           await handle(request, response, null)

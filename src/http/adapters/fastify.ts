@@ -21,7 +21,7 @@ import type {
 } from 'fastify'
 import { OnceError } from '../../ledger/core/errors.ts'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { hangUpSignal, incomingOf } from '../protocol/capture-node.ts'
+import { incomingOf, NodeClient } from '../protocol/capture-node.ts'
 import type { SentPayload } from '../protocol/capture-payload.ts'
 import { capturePayload } from '../protocol/capture-payload.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
@@ -244,7 +244,7 @@ function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx
   return (request: AnyRequest, reply: AnyReply): unknown => {
     if (!hooks.added) throw notRegistered()
     const incoming = incomingOf(request.raw, () => bodyOf(request))
-    const begun = route.begin(incoming, request, hangUpSignal(reply.raw))
+    const begun = route.begin(incoming, request, new NodeClient(reply.raw))
     return begun instanceof Promise
       ? begun.then((found) => answered(request, reply, found))
       : answered(request, reply, begun)

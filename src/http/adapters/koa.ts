@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { DefaultContext, Response as KoaResponse, Next, ParameterizedContext } from 'koa'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { bodyOnWire, hangUpSignal, incomingOf, parsedJson, readBody } from '../protocol/capture-node.ts'
+import { bodyOnWire, incomingOf, NodeClient, parsedJson, readBody } from '../protocol/capture-node.ts'
 import { capturePayload } from '../protocol/capture-payload.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { contextOf } from '../protocol/context.ts'
@@ -80,7 +80,7 @@ export function createProtect<Tx>(options: KoaOptions<Tx>): KoaProtect<Tx> {
 
     async function protect(ctx: KoaContext): Promise<void> {
       const incoming = incomingOf(ctx.req, () => bodyOf(ctx, maxBodyBytes), ctx.originalUrl)
-      const begun = await route.begin(incoming, ctx, hangUpSignal(ctx.res))
+      const begun = await route.begin(incoming, ctx, new NodeClient(ctx.res))
       switch (begun.kind) {
         case 'unprotected':
           await handle(ctx, null)

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { bodyOnWire, hangUpSignal, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { bodyOnWire, incomingOf, NodeClient, readBody, sendAnswer } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
@@ -71,7 +71,7 @@ export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
         request.rawBody = await readBody(request, maxBodyBytes)
         return { bytes: request.rawBody }
       })
-      const begun = await route.begin(incoming, request, hangUpSignal(response))
+      const begun = await route.begin(incoming, request, new NodeClient(response))
       switch (begun.kind) {
         case 'unprotected':
           await handle(request, response, null)

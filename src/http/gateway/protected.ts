@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { notDone } from '../../ledger/core/verdict.ts'
-import { hangUpSignal, incomingOf, sendAnswer } from '../protocol/capture-node.ts'
+import { incomingOf, NodeClient, sendAnswer } from '../protocol/capture-node.ts'
 import type { Answer, Captured, Incoming } from '../protocol/exchange.ts'
 import type { BegunRequest } from '../protocol/protect.ts'
 import type { Running } from '../protocol/running.ts'
@@ -31,7 +31,7 @@ export async function protect(
 ): Promise<void> {
   const { note } = intake
   const { maxBodyBytes: maxBytes, times, tokens } = rule
-  const gone = hangUpSignal(response)
+  const gone = new NodeClient(response)
   const spool = createSpool(message, { maxBytes, bodyMs: times.bodyMs, room: intake })
   const asked: Asked = { message, spool, verified: tokens === null ? null : await tokens.verify(message) }
   Object.assign(note, { rule, asked })

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { Leaving } from '../../ledger/twins.ts'
 import { createPieces } from '../front/pieces.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { bodyCut, bodyTooLarge, hasNoBody, headersByName } from './exchange.ts'
@@ -102,13 +103,33 @@ export function sendAnswer(response: ServerResponse, { status, headers, body, te
   response.end(hasNoBody(status) || response.req.method === 'HEAD' ? undefined : (text ?? body))
 }
 
-/** Aborted when the client is gone before it was answered. */
-export function hangUpSignal(response: ServerResponse | Http2ServerResponse): AbortSignal {
-  const controller = new AbortController()
-  const gone = () => {
-    if (!response.writableFinished) controller.abort(new Error('The client hung up.'))
+/** A client that may be gone before it was answered. Nothing listens until something is waited for. */
+export class NodeClient implements Leaving {
+  readonly #response: ServerResponse | Http2ServerResponse
+  #signal: AbortSignal | null = null
+
+  constructor(response: ServerResponse | Http2ServerResponse) {
+    this.#response = response
   }
-  if (response.closed) gone()
-  else response.once('close', gone)
-  return controller.signal
+
+  get aborted(): boolean {
+    return this.#signal?.aborted ?? (this.#response.closed && !this.#response.writableFinished)
+  }
+
+  throwIfAborted(): void {
+    if (this.aborted) this.signal().throwIfAborted()
+  }
+
+  signal(): AbortSignal {
+    if (this.#signal !== null) return this.#signal
+    const response = this.#response
+    const controller = new AbortController()
+    const gone = () => {
+      if (!response.writableFinished) controller.abort(new Error('The client hung up.'))
+    }
+    if (response.closed) gone()
+    else response.once('close', gone)
+    this.#signal = controller.signal
+    return controller.signal
+  }
 }

@@ -11,6 +11,7 @@ import { createBreaker, isStoreDown } from '../../ledger/guard/breaker.ts'
 import { ANY_CALLER, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
+import type { Leaving } from '../../ledger/twins.ts'
 import { createListeners } from '../../runtime/listeners.ts'
 import type { Awaitable } from '../../runtime/runtime.ts'
 import type { RegionRouter } from '../region/region.ts'
@@ -84,7 +85,7 @@ export interface Route<N, Tx> {
   /** A transaction's answer must not leave before its commit, so it is not streamed. */
   readonly buffered: boolean
   /** A promise only where something has to be waited for: a body, the caller, a store. */
-  begin(incoming: Incoming, request: N, signal?: AbortSignal): Awaitable<BegunRequest<Tx>>
+  begin(incoming: Incoming, request: N, signal?: AbortSignal | Leaving): Awaitable<BegunRequest<Tx>>
   /** For adapters without a framework that would answer for a handler that threw: reports it, and answers 500. */
   fault(error: unknown): Answer
 }
@@ -106,7 +107,7 @@ interface Way<N, Tx> {
 interface Call<N> {
   readonly incoming: Incoming
   readonly request: N
-  readonly signal: AbortSignal | undefined
+  readonly signal: AbortSignal | Leaving | undefined
 }
 
 type Parts = IdentityParts & { readonly operation: string }
@@ -119,7 +120,7 @@ interface Claim<N, Tx> {
   readonly read: Keyed
   readonly incoming: Incoming
   readonly parts: Parts
-  readonly signal: AbortSignal | undefined
+  readonly signal: AbortSignal | Leaving | undefined
   /** How long the caller would wait for its answer; null where it has no preference. */
   readonly waitMs: number | null
   /** Learns whether the store decided; null where it was not asked, or need not be in time. */
@@ -176,7 +177,7 @@ export function createRoute<N, Tx>(
     }
   }
 
-  function begin(given: Incoming, request: N, signal?: AbortSignal): Awaitable<BegunRequest<Tx>> {
+  function begin(given: Incoming, request: N, signal?: AbortSignal | Leaving): Awaitable<BegunRequest<Tx>> {
     const incoming = options.region === undefined ? given : readTwice(given)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
     const read = reader.read(incoming)
