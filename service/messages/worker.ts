@@ -28,6 +28,10 @@ export const looks = {
 }
 /** Rows of originals whose window is over, removed in one round. */
 const ORIGINALS = 1_000
+/** So often they are looked for; every round while there are more. */
+const ORIGINALS_EVERY_MS = 5 * SECOND
+
+const ANY_LEFT = `select 1 as found from messages where ${UNDER_WAY} limit 1`
 
 /** Before every message. */
 const FIRST = { at: 0, id: '' }
@@ -41,7 +45,19 @@ export function startWorker({ base, delivery, windowMs, log }: Parts): { stop():
   let unknownAfter = FIRST
   const select = (text: string, values: readonly (string | number)[]) => base.sql.query<MessageRow>(text, values)
 
+  /** When originals are looked for next, by the monotonic clock of this process. */
+  let originalsAt = 0
+
   async function round(): Promise<void> {
+    await finishLeft()
+    if (performance.now() < originalsAt) return
+    const removed = await removeOriginals()
+    originalsAt = removed < ORIGINALS ? performance.now() + ORIGINALS_EVERY_MS : 0
+  }
+
+  async function finishLeft(): Promise<void> {
+    // Most rounds find nothing, and that takes one statement.
+    if ((await base.sql.query(ANY_LEFT)).length === 0) return
     const now = await base.now()
     await inLanes(await select(looks.queued, [LEFT_MS, now]), delivery.deliver)
     await inLanes(await select(looks.sending, [now - LEFT_MS]), delivery.follow)
@@ -49,11 +65,15 @@ export function startWorker({ base, delivery, windowMs, log }: Parts): { stop():
     const last = unknown.length < ROWS ? undefined : unknown.at(-1)
     unknownAfter = last === undefined ? FIRST : { at: Number(last.status_at), id: last.id }
     await inLanes(unknown, delivery.follow)
-    await base.sql.query(
+  }
+
+  async function removeOriginals(): Promise<number> {
+    const removed = await base.sql.query(
       `delete from message_originals where lock_hash in
-         (select lock_hash from message_originals where created_at <= ? limit ?)`,
-      [now - windowMs, ORIGINALS],
+         (select lock_hash from message_originals where created_at <= ${base.sql.now} - ? limit ?) returning lock_hash`,
+      [windowMs, ORIGINALS],
     )
+    return removed.length
   }
 
   /** One message that fails does not keep the others from theirs. */

@@ -33,6 +33,8 @@ export interface Holding {
    * for one that does: a deploy is under way.
    */
   take(worker: string, limit: number): Promise<readonly RunRow[]>
+  /** Whether a run is due, or has a mark: a poll of an idle process is one read. */
+  anyDue(): Promise<boolean>
   /** Takes a run on its last takeover, one that has been due for so long. */
   takeLast(worker: string, dueForMs: number): Promise<RunRow | null>
   /** The marks that signals and people have left on runs that it has. */
@@ -137,6 +139,9 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     },
     async take(worker, limit) {
       return takeBy(takeText, [worker, known, limit])
+    },
+    async anyDue() {
+      return (await query(`select 1 as due from onceonly_runs where due_at <= (select ${now}) limit 1`)).length > 0
     },
     async takeLast(worker, dueForMs) {
       const [taken] = await takeBy(takeLastText, [worker, dueForMs, known, 1])

@@ -158,6 +158,10 @@ export function createWorker(options: WorkerOptions): Worker {
     return looking
   }
 
+  async function poll(): Promise<void> {
+    if (more || (await holding.anyDue())) await look()
+  }
+
   /** A wake during a poll repeats it, because the poll may have just missed the cause. */
   async function lookAround(): Promise<void> {
     while (again) {
@@ -302,7 +306,7 @@ export function createWorker(options: WorkerOptions): Worker {
       await freeOrphans()
       loops.push(
         loop(() => leaseMs * limits.heartbeatShare, upkeep),
-        loop(() => pollMs, look),
+        loop(() => pollMs, poll),
         startSweepLoop({ runtime, everyMs: limits.sweepEveryMs, share: limits.sweepShare, step: sweep, failed }),
       )
     },

@@ -36,7 +36,7 @@ export function createWatchers(engine: Engine): Watchers {
   const ears = new Set<Ear>()
   let timer: NodeJS.Timeout | null = null
   let dozing = false
-  /** Since the file last changed, by our own polls. */
+  /** Since another process last changed the file, by our own polls. */
   let quietMs = 0
   /** How many wakes the file had counted when we last looked; null before the first look. */
   let known: number | null = null
@@ -78,8 +78,11 @@ export function createWatchers(engine: Engine): Watchers {
         const version = dataVersionOf(reader)
         if (version === dataVersion) return
         dataVersion = version
-        quietMs = 0
-        if (engine.othersCommitted()) hear(null)
+        // Own commits keep no file awake: they wake their listeners themselves.
+        if (engine.othersCommitted()) {
+          quietMs = 0
+          hear(null)
+        }
         seen(reader.meta.read().wakes)
       })
     } catch {
