@@ -53,7 +53,7 @@ async function against(
       () => measure(ours, rows),
       () => measure(oneByOne, fewRows),
     ),
-    wanted: wanted({ atLeast: 10 }),
+    wanted: wanted({ atLeast: 15 }),
   })
   await compare({
     name: `${broker}, raw`,
@@ -64,6 +64,6 @@ async function against(
       () => measure(ours, rows),
       () => measure(raw, rows),
     ),
-    wanted: wanted({ atLeast: 0.5 }),
+    wanted: wanted({ atLeast: 0.7 }),
   })
 }

@@ -29,7 +29,7 @@ await runBench('runs', async (bench) => {
   bench.note(`${peerVersion('@restatedev/restate-server')}, ${peerVersion('@restatedev/restate-sdk')} over HTTP/2`)
   await withPostgres(bench, async (server) => {
     await againstDbos(bench, server, 1, 5)
-    await againstDbos(bench, server, 16, 8)
+    await againstDbos(bench, server, 16, 15)
     await againstRestate(bench, server, 1, 4)
     await againstRestate(bench, server, 16, 4)
     await once(bench, server)

@@ -40,7 +40,8 @@ export function addBatchSend(server: FastifyInstance, { once, base, sender }: Pa
     onError: reportTo(server.log),
     about: {
       documentation: '/docs#messages.batchSend',
-      businessUniqueness: 'A unique index on the claim of the lock, and on the claim of the item, of every message.',
+      businessUniqueness:
+        'A unique row for each content within its window, and a unique index on the claim of the item.',
       outbox: 'The message row is the outbox: a worker sends what was accepted and left behind.',
       externalCalls: 'Webhooks get the effect key; other providers are called once, and a lost answer stays unknown.',
       tests: 'test/proof/service/messages-batch.test.ts, test/proof/service/messages-crash.test.ts',

@@ -7,7 +7,7 @@ export interface Dialect<Name extends string = string> {
   readonly types: ColumnTypes
   /** Writers that work at the same time. */
   readonly writers: number
-  /** Whether listeners are woken by the topic that was named; elsewhere any commit wakes them. */
+  /** Whether a wake costs the commits of others something, so that a busy listener asks for none. */
   readonly notifies: boolean
   /** Whether one statement can write several tables. */
   readonly writesInParts: boolean

@@ -96,6 +96,29 @@ test('a stopped watch gets no wakes, and a new one gets only new ones', async (t
   second.watch.stop()
 })
 
+test('a listener hears every commit of another process, and of its own process those that wake its topic', async (t) => {
+  const path = freshPath(t)
+  const store = openStore(t, path)
+  const other = openStore(t, path)
+  await store.sql.migrate('listening', [{ version: 1, oldestCode: 1, up: () => ['create table marks (n integer)'] }])
+  let heard = 0
+  const watch = store.sql.listen('due', () => (heard += 1))
+  await watch.ready
+  const mark = (wake: string) => store.sql.query(`insert into marks (n) values (1) returning ${wake} as woken`)
+  await claimIn(store, 'own commit')
+  await mark(store.sql.wake('other'))
+  await sleep(60)
+  heard = 0
+  await mark(store.sql.wake('other'))
+  await sleep(60)
+  assert.equal(heard, 0)
+  await mark(store.sql.wake('due'))
+  assert.equal(heard, 1)
+  await claimIn(other, 'foreign commit')
+  await until('the commit of the other process is heard', () => heard > 1)
+  watch.stop()
+})
+
 test('watching a store that cannot be opened is ready all the same', async (t) => {
   const store = openStore(t, '/nowhere/at/all/records.db')
   const watch = store.claims.watch(() => undefined)
