@@ -40,8 +40,8 @@ const parts: Readonly<Record<Part, (key: string) => Promise<string>>> = {
     const verdict = await guard.send(key, async (attempt) => {
       await attempt?.attach({ type: 'mail', id: '1' })
       attempt?.failed()
-      // The failure is settled first, and then forgotten.
-      standBefore(asked, 1)
+      // The lock stands for its original since it was attached; now it is forgotten.
+      standBefore(asked)
     })
     return verdict.kind
   },
