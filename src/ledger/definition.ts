@@ -23,8 +23,6 @@ export interface ReplayRequest<I> {
 export const shareReplays = Symbol('onceonly.shareReplays')
 
 interface Common<I> {
-  /** @internal */
-  readonly [shareReplays]?: (value: unknown) => unknown
   /** Part of the identity: changing it forgets every record. */
   readonly name: string
   /** How long an outcome is kept and replayed, in milliseconds. @default 7 days */
@@ -124,7 +122,9 @@ export type LeasedDefinition<I> = Common<I> &
   }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- a definition without an input type accepts any input.
-export type AnyDefinition = TransactionDefinition<any> | LeasedDefinition<any>
+export type AnyDefinition = (TransactionDefinition<any> | LeasedDefinition<any>) & {
+  readonly [shareReplays]?: (value: unknown) => unknown
+}
 
 /** What a probe is given to find the effect of the attempt. */
 export interface ProbedAttempt {
