@@ -275,7 +275,7 @@ test('a stream of group commits does not starve a transaction, nor many transact
   const stream = (async () => {
     for (let n = 0; flowing; n++) await store.claims.apply(claimOf(`stream ${n}`), CALL)
   })()
-  const names = Array.from({ length: 20 }, (_, n) => `t${n}`)
+  const names = Array.from({ length: 100 }, (_, n) => `t${n}`)
   await Promise.all(names.map((name) => store.transactions.run(({ tx }) => add(tx, name), TRANSACTION)))
   flowing = false
   await stream
