@@ -39,6 +39,7 @@ import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import { headersOf, tapResponse } from '../protocol/tap-node.ts'
+import { isThenable } from '../protocol/thenable.ts'
 import type { AnyRequest } from './fastify-body.ts'
 import { bodyOf, keepRawBodies } from './fastify-body.ts'
 
@@ -235,7 +236,8 @@ function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx
     }
     try {
       const result = begun.inside(() => ended(reply, handler(request, reply, contextOf<Tx, EffectKind>(begun))))
-      return result instanceof Promise ? result.catch(failed) : result
+      // A reply can be waited for as well, until it is sent.
+      return result !== reply && isThenable(result) ? Promise.resolve(result).catch(failed) : result
     } catch (error) {
       return failed(error)
     }

@@ -44,6 +44,7 @@ import type { AnswerBinding, RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
 import type { Running, RunRules } from './running.ts'
 import { createRunning } from './running.ts'
+import { isThenable } from './thenable.ts'
 
 export interface HttpOptions<N, Tx> extends ProblemOptions {
   /** The ledger that records requests and responses. */
@@ -198,7 +199,9 @@ export function createRoute<N, Tx>(
   function under(way: Way<N, Tx>, read: Keyed, call: Call<N>): Awaitable<BegunRequest<Tx>> {
     if (options.region !== undefined) return underRegion(options.region, way, read, call)
     const who = way.who(call.request)
-    return isPromise(who) ? who.then((found) => claimed(way, read, call, found)) : claimed(way, read, call, who)
+    return isThenable(who)
+      ? Promise.resolve(who).then((found) => claimed(way, read, call, found))
+      : claimed(way, read, call, who)
   }
 
   async function underRegion(
@@ -372,11 +375,6 @@ function begunUnder<Tx>(
 function refusedBy(error: unknown): Extract<BegunCommand<never>, { kind: 'answered' }> {
   if (isOnceError(error)) return { kind: 'answered', execution: { kind: 'refused', error } }
   throw error
-}
-
-function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
-  // Not only Node's own: database libraries bring theirs.
-  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 }
 
 const answerOf = (answer: Answer) => ({ kind: 'answer', answer }) as const
