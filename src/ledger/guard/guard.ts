@@ -252,6 +252,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
         try {
           // One write and no lease to renew: from here on the lock stands for the original, however the send ends.
           await bounded.write(() => lease.settle(succeeded(undefined, pointer), WHILE_HELD))
+          Object.assign(lease, { pointer })
           ending.isSettled = true
           ending.unattached = null
           content.found(pointer, since(startedAt))
