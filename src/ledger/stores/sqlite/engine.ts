@@ -165,6 +165,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
       // A COMMIT that failed on its way to the disk may still be found there after a crash.
       const fault = translate(error, committing ? 'maybe' : 'no')
       if (!undo(writer)) suspect = true
+      if (!mayBeWritten(fault)) writer.woken.clear()
       throw fault
     }
   }
@@ -254,6 +255,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
         } catch (error) {
           // The user's own errors pass unchanged; ours were translated where they happened.
           if (isOnceError(error, 'store_unavailable')) suspect = true
+          if (!mayBeWritten(error)) transaction.woken.clear()
           throw error
         } finally {
           // Whatever happened in there, the next transaction on this connection starts clean.
@@ -268,6 +270,11 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
       return stopping
     },
   }
+}
+
+/** What was rolled back for certain wakes no listener. */
+function mayBeWritten(error: unknown): boolean {
+  return isOnceError(error) && error.applied === 'maybe'
 }
 
 /** False when even that failed: only closing the connection helps then. */
