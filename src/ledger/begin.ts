@@ -1,4 +1,5 @@
 import type { Awaitable } from '../runtime/runtime.ts'
+import type { CachedReplay } from './cache.ts'
 import type { Around, Context } from './context.ts'
 import { nestedClaim, openTransaction, stopped } from './context.ts'
 import { OnceError } from './core/errors.ts'
@@ -154,7 +155,10 @@ async function behindTwins(call: Call): Promise<Begun<EffectContext>> {
       if (running.runs === true) wait = waitFromNow(context, options)
       continue
     }
-    if (decideMs === 0) return refused(notAsked())
+    if (decideMs === 0) {
+      const known = settledHere(command, context.cache.known(command.id))
+      return known === null ? refused(notAsked()) : answeredBy(call, known, false)
+    }
     // Another payload does not wait behind a twin that itself waits: the store knows whether the key is taken.
     return led(call, other, wait)
   }
@@ -164,6 +168,7 @@ async function behindTwins(call: Call): Promise<Begun<EffectContext>> {
 function led(call: Call, apart: boolean, given?: Wait): Awaitable<Begun<EffectContext>> {
   const { context, command } = call
   const flight = call.options.reserve === true ? newFlight(command) : context.flights.start(command, apart)
+  if (call.options.decideMs !== undefined) flight.keptSince = context.runtime.monotonicMs()
   const lead = leadFlight(call, flight)
   if (!(lead instanceof Promise)) return answeredBy(call, lead, true)
   const wait = given ?? signalOf(call.options.signal)
@@ -232,7 +237,10 @@ const notAsked = () =>
 
 /** A hot key is answered from the local cache; once a second one caller reads the record again. */
 function remembered(context: Context, command: Command): Landing | null {
-  const cached = context.cache.fresh(command.id)
+  return settledHere(command, context.cache.fresh(command.id))
+}
+
+function settledHere(command: Command, cached: CachedReplay | null): Landing | null {
   if (cached === null || compareFingerprints(cached.record.fingerprint, command.fingerprints) !== 'same') return null
   return { kind: 'settled', record: cached.record, waited: false, cached }
 }

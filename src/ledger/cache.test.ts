@@ -111,3 +111,13 @@ test('a value that replays share counts, and is gone with its record', () => {
   put(record)
   assert.equal(cache.get('a')?.shared, undefined)
 })
+
+test('what the store did not say is never fresh, and known for its retention', async () => {
+  const { runtime, cache } = scene()
+  cache.keep(recordOf('a', { livesMs: 5_000 }), STORE_NOW, runtime.monotonicMs())
+  assert.deepEqual([cache.fresh('a'), cache.known('a') !== null], [null, true])
+  await runtime.advance(4_999)
+  assert.notEqual(cache.known('a'), null)
+  await runtime.advance(1)
+  assert.equal(cache.known('a'), null)
+})

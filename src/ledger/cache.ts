@@ -15,18 +15,23 @@ export interface CachedReplay {
 /** Settled outcomes of hot keys, at most a second old, bounded in bytes. */
 export interface ReplayCache {
   get(id: RecordId): CachedReplay | null
+  /** Whatever its age, within its retention: for callers that the store does not answer. */
+  known(id: RecordId): CachedReplay | null
   /** It may be answered as it is, if it is fresh; anything else must be read again first. */
   fresh(id: RecordId): CachedReplay | null
   /** All further replays of it get this value. */
   share(cached: CachedReplay, value: unknown): void
   /** `askedAt` is the monotonic time before the store was asked: an answer that took long is old when it comes. */
   put(record: Replayable, storeNow: number, askedAt: number): void
+  /** Never fresh, because the store did not say it: only for callers that the store does not answer. */
+  keep(record: Replayable, storeNow: number, askedAt: number): void
   drop(ids: readonly RecordId[] | null): void
 }
 
 interface Entry extends CachedReplay {
   shared: unknown
   readonly freshUntil: number
+  readonly knownUntil: number
   bytes: number
 }
 
@@ -51,8 +56,24 @@ export function createReplayCache(runtime: Runtime): ReplayCache {
     }
   }
 
+  function enter(record: Replayable, storeNow: number, askedAt: number, freshMostMs: number): void {
+    remove(record.id)
+    const size = ENTRY_BYTES + (record.outcome.data?.length ?? 0)
+    if (size > limits.replayCacheBytes) return
+    const lastsMs = record.expiresAt - storeNow
+    const freshMs = Math.min(freshMostMs, lastsMs)
+    const knownUntil = askedAt + lastsMs
+    entries.set(record.id, { record, shared: undefined, freshUntil: askedAt + freshMs, knownUntil, bytes: size })
+    bytes += size
+    dropOldest()
+  }
+
   return {
     get: (id) => entries.get(id) ?? null,
+    known(id) {
+      const entry = entries.get(id)
+      return entry !== undefined && runtime.monotonicMs() < entry.knownUntil ? entry : null
+    },
     fresh(id) {
       const entry = entries.get(id)
       return entry !== undefined && runtime.monotonicMs() < entry.freshUntil ? entry : null
@@ -67,15 +88,8 @@ export function createReplayCache(runtime: Runtime): ReplayCache {
       bytes += size
       dropOldest()
     },
-    put(record, storeNow, askedAt) {
-      remove(record.id)
-      const size = ENTRY_BYTES + (record.outcome.data?.length ?? 0)
-      if (size > limits.replayCacheBytes) return
-      const freshMs = Math.min(limits.replayCacheMs, record.expiresAt - storeNow)
-      entries.set(record.id, { record, shared: undefined, freshUntil: askedAt + freshMs, bytes: size })
-      bytes += size
-      dropOldest()
-    },
+    put: (record, storeNow, askedAt) => enter(record, storeNow, askedAt, limits.replayCacheMs),
+    keep: (record, storeNow, askedAt) => enter(record, storeNow, askedAt, 0),
     drop(ids) {
       if (ids !== null) for (const id of ids) remove(id)
       else {

@@ -5,6 +5,7 @@ import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
 import type { Grant, HolderDecision, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
+import { runningUnder, settledAs } from './core/transition-parts.ts'
 import { isVerdict, provesNotDone, readable, released } from './core/verdict.ts'
 import type { Declared } from './declared.ts'
 import type { EffectContext } from './effect-context.ts'
@@ -105,7 +106,17 @@ class GrantedLease implements Granted<EffectContext> {
     return landing instanceof Promise ? landing.then((given) => this.#land(given)) : this.#land(landing)
   }
 
+  /** Where the store must decide in time, what ran here answers for a store that does not. */
+  #keep({ packed }: Extract<Landing, { kind: 'executed' }>, since: number): void {
+    const { grant } = this.#lease
+    const { outcome, pointer } = packed
+    // By the time of its claim, so that it never lasts longer than the record.
+    const record = settledAs('succeeded', runningUnder(grant), { outcome, pointer, now: grant.claimedAt })
+    this.#ledger.cache.keep(record, grant.claimedAt, since)
+  }
+
   #land(landing: Landing): Awaitable<Execution<unknown>> {
+    if (landing.kind === 'executed' && this.#flight.keptSince !== null) this.#keep(landing, this.#flight.keptSince)
     this.#ledger.flights.land(this.#flight, landing)
     return present(this.#ledger, this.#op, this.#flight.command, landing, true)
   }

@@ -30,6 +30,8 @@ export interface Flight {
   landing: Landing | null
   /** Called at every change. Most flights are joined by no caller, and have no set. */
   listeners: Set<() => void> | null
+  /** When its claim was sent, where its outcome is to answer for a store that does not; null for all others. */
+  keptSince: number | null
   /** The next one of the same bucket. */
   next: Flight | null
 }
@@ -48,7 +50,7 @@ export interface Flights {
 }
 
 export function newFlight(command: Command): Flight {
-  return { command, runs: null, abandoned: false, landing: null, listeners: null, next: null }
+  return { command, runs: null, abandoned: false, landing: null, listeners: null, keptSince: null, next: null }
 }
 
 /** A wait for something of a flight. Stopped by a caller that leaves, so that a long flight keeps no trace of it. */

@@ -148,6 +148,35 @@ test('a store that stays away is not asked for every request; what this process 
   assert.equal(upstream.seen.filter(({ body }) => body === '"held"').length, 1, 'nothing is sent beside what runs here')
 })
 
+for (const isBack of [false, true]) {
+  const store = isBack ? 'is back' : 'is still away'
+  test(`while the store is not asked, what ended here is not sent again: the store ${store}`, async (context) => {
+    const gate = Promise.withResolvers<void>()
+    const upstream = await openCounting(context, async (_request, response, { body }) => {
+      if (body === '"held"') await gate.promise
+      response.writeHead(201).end(body)
+    })
+    let away = false
+    const refusing = (given: Store) => createFaultyStore(given, { script: () => (away ? 'refused' : undefined) })
+    const routes = [{ ...guarded, content: { ...guarded.content, decideMs: DEADLINE_MS } }]
+    const { runtime } = holdDeadlines(DEADLINE_MS)
+    const world = await openGateway(context, upstream.url, routes, {}, refusing, undefined, runtime)
+    const keyless = (body: string) => world.ask({ key: null, body })
+    const held = keyless('"held"')
+    await until('the upstream has the first request', () => upstream.heads > 0)
+    away = true
+    for (let at = 0; at < 5; at++) assert.equal((await keyless(`"${at}"`)).status, 201)
+    // It ends while the circuit is open, so that the twin finds neither a running original nor a store that is asked.
+    if (isBack) away = false
+    gate.resolve()
+    assert.equal((await held).status, 201)
+    const twin = await keyless('"held"')
+    assert.deepEqual([twin.status, twin.body, twin.replayed], [201, '"held"', true])
+    assert.equal(upstream.seen.filter(({ body }) => body === '"held"').length, 1)
+    away = false
+  })
+}
+
 test('a store that hangs keeps a request without a key for the deadline of its guard, and no longer', async (context) => {
   const upstream = await openCounting(context)
   const gate = Promise.withResolvers<void>()
