@@ -123,3 +123,33 @@ test('operations inside a handed-over effect join its transaction', async (conte
   await assert.rejects(async () => begun.settle({ thrown: error }), error)
   assert.equal(await once.get({ ...who, operation: 'inner' }), null)
 })
+
+test('a signal of another realm is a signal: its caller leaves, and the claim is given back', async (context) => {
+  const store = memoryStore()
+  const gate = Promise.withResolvers<void>()
+  const apply: typeof store.claims.apply = async (request, call) => {
+    if (request.kind === 'claim') await gate.promise
+    return store.claims.apply(request, call)
+  }
+  const once = ledgerOn(context, { ...store, claims: { ...store.claims, apply } })
+  const pay = once.operation({ name: 'pay', effect: 'external' })
+  const caller = new AbortController()
+  const { signal } = caller
+  // As a polyfill has it: the same members, but of another class.
+  const foreign = {
+    get aborted() {
+      return signal.aborted
+    },
+    get reason() {
+      return signal.reason as unknown
+    },
+    throwIfAborted: () => signal.throwIfAborted(),
+    addEventListener: signal.addEventListener.bind(signal),
+    removeEventListener: signal.removeEventListener.bind(signal),
+  } as unknown as AbortSignal
+  const left = pay.run(who, 1, () => assert.fail('it left'), { signal: foreign })
+  caller.abort(new Error('hung up'))
+  await assert.rejects(left, /hung up/)
+  gate.resolve()
+  assert.equal(await pay.run(who, 2, () => 'free again'), 'free again')
+})

@@ -66,7 +66,7 @@ export function createProber(requests: Requests, runtime: Runtime, events: Event
   function resolutionOf(op: Declared, answer: ProbeAnswer, grant: Grant, probes: number, now: number): Resolution {
     switch (answer.answer) {
       case 'happened': {
-        const { outcome, pointer } = packValue(op, answer)
+        const { outcome, pointer } = packValue(op, { value: answer.value })
         return { kind: 'succeeded', outcome, pointer }
       }
       case 'failed':

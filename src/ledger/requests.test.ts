@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import { createTestRuntime } from '../runtime/test-runtime.ts'
 import { OnceError } from './core/errors.ts'
 import { SECOND } from './core/limits.ts'
@@ -104,4 +105,16 @@ test('the end waits for what is under way, also while it rests before another tr
   assert.deepEqual([sent.state, drained.state], ['done', 'done'])
   await drain()
   assert.deepEqual(runtime.pending(), { foreground: 0, background: 0 })
+})
+
+test('the promise of a store from another realm is waited for', async () => {
+  const { resolve } = runInNewContext('({ resolve: (value) => Promise.resolve(value) })') as {
+    resolve(value: AppliedDecision): Promise<AppliedDecision>
+  }
+  const claims = { ...manualClaims().claims, apply: () => resolve(ok) as never }
+  const { apply, drain } = createRequests(claims, createTestRuntime())
+  const applied = apply(reconcile('a'))
+  assert.ok(applied instanceof Promise)
+  assert.equal(await applied, ok)
+  await drain()
 })

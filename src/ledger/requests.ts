@@ -1,5 +1,6 @@
 import type { Awaitable, Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/runtime.ts'
+import { isThenable } from '../runtime/thenable.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import type { DecisionOf, Request } from './core/request.ts'
@@ -77,9 +78,9 @@ export function createRequests(claims: Claims, runtime: Runtime): Requests {
       const call = timeoutMs === limits.storeCallMs ? CALL : { timeoutMs }
       try {
         const applied = claims.apply(request, call)
-        if (!(applied instanceof Promise)) return applied
+        if (!isThenable(applied)) return applied
         underWay++
-        return applied.then(answered<AppliedDecision<DecisionOf<R>>>, (error: unknown) =>
+        return Promise.resolve(applied).then(answered<AppliedDecision<DecisionOf<R>>>, (error: unknown) =>
           repeat(request, deadline, error),
         )
       } catch (error) {

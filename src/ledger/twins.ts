@@ -73,7 +73,8 @@ export interface Leaving extends Pick<AbortSignal, 'aborted' | 'throwIfAborted'>
 }
 
 export function signalOf(leaving: AbortSignal | Leaving | undefined): AbortSignal | undefined {
-  return leaving === undefined || leaving instanceof AbortSignal ? leaving : leaving.signal()
+  // Not by class: signals of another realm, or of a polyfill, are signals too.
+  return leaving !== undefined && 'signal' in leaving ? leaving.signal() : leaving
 }
 
 export function waitFromNow(

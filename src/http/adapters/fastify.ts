@@ -220,8 +220,7 @@ function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx
       case 'unprotected':
         return ended(reply, handler(request, reply, null))
       case 'answer':
-        // Nothing is returned: a reply that is returned would be waited for.
-        return void answer(request, reply, begun.answer)
+        return answer(request, reply, begun.answer)
       case 'run':
         return run(request, reply, begun)
     }
@@ -247,9 +246,10 @@ function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx
     if (!hooks.added) throw notRegistered()
     const incoming = incomingOf(request.raw, () => bodyOf(request))
     const begun = route.begin(incoming, request, new NodeClient(reply.raw))
-    return begun instanceof Promise
-      ? begun.then((found) => answered(request, reply, found))
-      : answered(request, reply, begun)
+    if (begun instanceof Promise) return begun.then((found) => answered(request, reply, found))
+    const result = answered(request, reply, begun)
+    // Fastify waits for a reply that is returned; what was sent at once need not be waited for.
+    return begun.kind === 'answer' ? undefined : result
   }
 }
 

@@ -230,7 +230,8 @@ function put(ctx: KoaContext, { status, headers, body }: Answer): void {
   ctx.status = status
   for (const [name, value] of headersByName(headers)) ctx.set(name, typeof value === 'string' ? value : [...value])
   if (hasNoBody(status)) return void (ctx.body = null)
-  ctx.body = Buffer.from(body.buffer, body.byteOffset, body.length)
+  // A copy: other middleware gets these bytes, and they may be shared by all replays.
+  ctx.body = Buffer.from(body)
   // Koa counts the bytes, and a replayed HEAD has none.
   const length = headerOf(headers, 'content-length')
   if (length !== null) ctx.set('content-length', length)

@@ -79,3 +79,15 @@ test('what was remembered is bounded: the oldest is read again', () => {
   assert.notEqual(keyed(0).bytes, null)
   assert.equal(keyed(299).bytes, null)
 })
+
+test('what surrounds a body counts as well', () => {
+  const { reader, read } = remembering()
+  const target = `/things?${'x'.repeat(8_000)}`
+  for (let n = 0; n < 300; n++) {
+    const request = incoming('{}', { target }, { 'idempotency-key': `k${n}` })
+    reader.remember(read(request), request)
+  }
+  const keyed = (n: number) => read(incoming('{}', { target }, { 'idempotency-key': `k${n}` }))
+  assert.notEqual(keyed(0).bytes, null)
+  assert.equal(keyed(299).bytes, null)
+})

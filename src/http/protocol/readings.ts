@@ -48,7 +48,9 @@ export function createReadings(): Readings {
       bytes = 0
     }
     newer.set(reading.read.key, reading)
-    bytes += READING_BYTES + reading.body.length
+    const { target, contentType = '', contentEncoding = '' } = reading
+    const headChars = target.length + contentType.length + contentEncoding.length + reading.read.operation.length
+    bytes += READING_BYTES + headChars + reading.body.length
   }
 
   return {

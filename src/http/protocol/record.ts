@@ -11,7 +11,7 @@ export interface StoredAnswer {
   readonly status: number
   readonly headers: HeaderList
   readonly body?: Uint8Array
-  /** The same body, where it is text: a record holds it in this form, which people can read. */
+  /** In place of the body, where that is text. */
   readonly text?: string
   readonly missing?: MissingBody
   readonly pointer?: Pointer
@@ -68,9 +68,10 @@ export function storedAnswer(
   })
   if (rules.keep === 'response') {
     if (!(body instanceof Uint8Array)) return { status, headers: kept, missing: body, ...named }
-    return text === undefined || body !== sent
+    const written = textOf(body, body === sent ? text : undefined)
+    return written === null
       ? { status, headers: kept, body, ...named }
-      : { status, headers: kept, body, text, ...named }
+      : { status, headers: kept, text: written, ...named }
   }
   if (pointer !== null && status < 400) return { status, headers: kept, pointer }
   // Nothing to rebuild from. What was refused says so with its status; a success without its body would be a lie.
@@ -80,22 +81,23 @@ export function storedAnswer(
     : { status, headers: kept, missing: UNKNOWN_BODY }
 }
 
-/** Room for what surrounds the body in the text of a record. */
-const HEAD_CHARS = 256
-
-/**
- * The answer as the text of a record, where its body is text. Undefined where bytes in base64 are shorter: a text of control
- * characters takes six times its length, and might not fit where its bytes do.
- */
-export function encodedAnswer({ status, headers, body, text, pointer }: StoredAnswer): string | undefined {
-  const written = body === undefined ? undefined : (text ?? textOf(body))
-  if (body === undefined || written === undefined) return undefined
-  const encoded = JSON.stringify({ status, headers, text: written, ...(pointer === undefined ? {} : { pointer }) })
-  return encoded.length <= HEAD_CHARS + 2 * body.length ? encoded : undefined
+/** The answer as the text of a record, where it is plain JSON already. */
+export function encodedAnswer(stored: StoredAnswer): string | undefined {
+  return stored.text === undefined ? undefined : JSON.stringify(stored)
 }
 
-function textOf(body: Uint8Array): string | undefined {
-  return isUtf8(body) ? Buffer.from(body.buffer, body.byteOffset, body.length).toString() : undefined
+/** What surrounds bytes in a record, and not text: `{"$once":"bytes","is":…}`. */
+const AROUND_BYTES_CHARS = 24
+
+/**
+ * A body as text, which people can read in the record. Null for other bytes, and where its JSON would be longer than its
+ * bytes in base64, because of what JSON escapes: it might not fit where they do.
+ */
+function textOf(body: Uint8Array, given: string | undefined): string | null {
+  if (given === undefined && !isUtf8(body)) return null
+  const text = given ?? Buffer.from(body.buffer, body.byteOffset, body.length).toString()
+  const escapesChars = JSON.stringify(text).length - text.length
+  return escapesChars <= AROUND_BYTES_CHARS + Math.floor(body.length / 3) ? text : null
 }
 
 /** Made once for all replays of a record that is kept in memory. */
@@ -105,11 +107,14 @@ const replayMark = Symbol('onceonly.replay')
 export function replayedAnswer(stored: StoredAnswer & { [replayMark]?: Answer }, method: string): Answer {
   if (method === 'HEAD') return markedAnswer(stored, method)
   stored[replayMark] ??= markedAnswer(stored, method)
-  return stored[replayMark]
+  const { status, headers, body, text } = stored[replayMark]
+  // A list of its own, because the adapter of a caller may add to it.
+  return { status, headers: headers.slice(), body, text }
 }
 
 function markedAnswer(stored: StoredAnswer, method: string): Answer {
-  const { status, headers, body = new Uint8Array(), text } = stored
+  const { status, headers, text } = stored
+  const body = stored.body ?? (text === undefined ? new Uint8Array() : Buffer.from(text))
   const told = hasNoBody(status) || method === 'HEAD' || headerOf(headers, 'content-length') !== null
   const marked: [string, string][] = told ? [] : [['content-length', String(body.length)]]
   marked.push([REPLAYED_HEADER, 'true'])

@@ -165,3 +165,32 @@ test('fastify: HTTP/2 is protected like HTTP/1.1', async (context) => {
   }
   assert.equal(runs, 2)
 })
+
+test('fastify: hooks that take their time change nothing of a replay or a refusal', async (context) => {
+  const { options, to } = own(context)
+  const app = fastify()
+  // One takes longer than the other: a second response would overtake the first one.
+  let hooks = 0
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    for (let turns = 10 - 4 * (hooks++ % 3); turns > 0; turns--)
+      await new Promise((resolve) => void setImmediate(resolve))
+    return payload
+  })
+  await app.register(onceonly)
+  const who = async () => options.who()
+  const protect = createProtect({ ...options, who })
+  app.post(
+    '/things',
+    protect({ name: 'thing.make', effect: 'external' }, async (_request, reply) => reply.code(201).send({ id: 1 })),
+  )
+  await app.ready()
+  const ask = await to(app.server)
+  for (const replayed of [null, 'true', 'true']) {
+    const response = await ask()
+    assert.deepEqual([response.status, response.headers.get('idempotent-replayed')], [201, replayed])
+    assert.equal(await response.text(), '{"id":1}')
+  }
+  const other = await ask({ body: '{"amount":2}' })
+  assert.equal(other.status, 409)
+  assert.equal(((await other.json()) as { status: number }).status, 409)
+})

@@ -34,7 +34,14 @@ export function assemble(options: MemoryStoreOptions, { machine, watchers }: Par
   const checkOpen = () => {
     if (stopped) throw stoppedError()
   }
-  const core: Core = { tables: createTables(machine), time, writer, watchers, checkOpen }
+  const core: Core = {
+    tables: createTables(machine),
+    time,
+    writer,
+    watchers,
+    takesTurns: options.clock === undefined,
+    checkOpen,
+  }
   const callers = createCallerStatistics(time)
   return {
     name: 'memory',

@@ -10,6 +10,8 @@ export interface Core {
   readonly time: Time
   readonly writer: Writer
   readonly watchers: Watchers
+  /** False in simulated time, in which the event loop does not turn. */
+  readonly takesTurns: boolean
   /** Throws once the store has been stopped. */
   checkOpen(): void
 }

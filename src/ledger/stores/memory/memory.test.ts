@@ -274,3 +274,14 @@ test('a sweep continues where it stopped, whatever was added and removed meanwhi
   assert.deepEqual([first.removed, second.removed, third.removed, third.cursor], [4, 4, 2, null])
   assert.equal((await store.claims.read([claimOf('fresh').id], CALL)).records[0]?.state, 'in_progress')
 })
+
+test('a caller that awaits one answer after the other lets timers fire', async () => {
+  const store = memoryStore()
+  let fired = false
+  setTimeout(() => void (fired = true), 1)
+  for (let n = 0; !fired; n++) {
+    assert.ok(n < 1_000_000, 'no timer has fired')
+    await store.claims.apply(claimOf(`one after the other ${n}`), CALL)
+  }
+  await store.stop()
+})
