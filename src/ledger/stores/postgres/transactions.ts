@@ -40,6 +40,8 @@ interface Open extends PostgresOpenTx {
 
 export function createTransactions({ core, steps, watchers }: TransactionParts): Transactions<PostgresTx> {
   const findTables = findOwnTables(core.names, 'transaction')
+  /** An effect of this store has removed what was prepared, unseen: the next try, and all others, settle apart. */
+  let settlesApart = false
   return createServerTransactions<Connection, PostgresTx, Open>(core, {
     errors,
     borrow: (deadline) => borrow(core.pool, deadline),
@@ -59,9 +61,11 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
     settleLast: (ground, open, request) => {
       // Only for a record that this transaction has inserted, which no other can have changed, and with no part around.
       if (!open.keepsPrepared()) known.set(ground.connection.client, null)
-      const may = ground.claimed !== null && open.keepsPrepared() && open.depth() === 0
+      const may = !settlesApart && ground.claimed !== null && open.keepsPrepared() && open.depth() === 0
       const text = may ? steps.settle.text(request) : null
-      return text === null ? null : settleLast(ground, open, text).then((row) => steps.settle.answer(request, row))
+      if (text === null) return null
+      const row = settleLast(ground, open, text, () => void (settlesApart = true))
+      return row.then((given) => steps.settle.answer(request, given))
     },
     commit,
     undo,
@@ -193,10 +197,19 @@ async function commit(ground: PostgresGround): Promise<void> {
  * The settle and COMMIT in one message. A settle that wrote nothing fails the message, so that no effect is committed
  * without its outcome.
  */
-async function settleLast(ground: PostgresGround, open: Open, settle: string): Promise<unknown> {
+async function settleLast(
+  ground: PostgresGround,
+  open: Open,
+  settle: string,
+  unprepared: () => void,
+): Promise<unknown> {
   ground.over = true
+  const send = () => open.end(`${checkMark(ground)}, ${useIndex}; ${settle}; COMMIT`, ended)
   const results = await committing(ground, () =>
-    open.end(`${checkMark(ground)}, ${useIndex}; ${settle}; COMMIT`, ended),
+    send().catch((error: unknown) => {
+      if (isUnprepared(error)) unprepared()
+      throw error
+    }),
   )
   return results.at(-2)?.rows[0]
 }
@@ -221,6 +234,8 @@ async function committing(
       throw abortedError(error)
     }
     connection.destroy(error as Error)
+    // The message ended there, before COMMIT: nothing was written, and the next try settles apart.
+    if (isUnprepared(error)) throw storeError(error, 'no')
     if (sqlErrorOf(error)?.message.includes(UNSETTLED)) throw removed(error)
     // What the user's deferred constraints and triggers say at the end is the user's to read.
     if (/^(23|P0)/.test(sqlErrorOf(error)?.code ?? '')) throw error

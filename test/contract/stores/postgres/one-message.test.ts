@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { createLedger } from 'onceonly'
 import type { Pool, PoolConfig } from 'pg'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import type { ClaimRequest } from '../../../../src/ledger/core/request.ts'
@@ -232,3 +233,29 @@ testPostgres('a connection that forgets its prepared statements costs messages, 
   }
   assert.equal((await store.queries.count({}, CALL)).succeeded, 6)
 })
+
+testPostgres(
+  'an effect that makes the server forget what was prepared is settled apart, by its next try',
+  async (t) => {
+    const pool = await freshPool(t, { max: 3 })
+    const store = await openStore(t, { schema: freshSchema() }, pool)
+    const ledger = createLedger({ store, background: false })
+    t.after(() => ledger.stop())
+    const forgets = `forget_${freshSchema()}`
+    await pool.query(
+      `create function ${forgets}() returns void language plpgsql as $$ begin execute 'deallocate all'; end $$`,
+    )
+      const op = ledger.operation<null>({ name: 'op', effect: 'transaction' })
+    const who = (key: string) => ({ tenant: 't', caller: 'c', key })
+    await op.run(who('prepared'), null, async () => 0)
+    let runs = 0
+    const forgetful = async ({ tx }: { readonly tx: { query(text: string): Promise<unknown> } }) => {
+      runs++
+      await tx.query(`select ${forgets}()`)
+      return runs
+    }
+    assert.equal(await op.run(who('forgotten'), null, forgetful), 2, 'the first try was rolled back')
+    assert.equal(await op.run(who('forgotten'), null, forgetful), 2)
+    assert.equal(runs, 2)
+  },
+)
