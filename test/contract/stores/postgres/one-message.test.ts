@@ -245,7 +245,7 @@ testPostgres(
     await pool.query(
       `create function ${forgets}() returns void language plpgsql as $$ begin execute 'deallocate all'; end $$`,
     )
-      const op = ledger.operation<null>({ name: 'op', effect: 'transaction' })
+    const op = ledger.operation<null>({ name: 'op', effect: 'transaction' })
     const who = (key: string) => ({ tenant: 't', caller: 'c', key })
     await op.run(who('prepared'), null, async () => 0)
     let runs = 0
