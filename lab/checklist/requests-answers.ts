@@ -80,8 +80,8 @@ export const answersToRequests: readonly Row[] = [
       {
         without: 'a wait has an end',
         file: 'src/ledger/lead.ts',
-        find: 'deadline: sentAt + waitMs,',
-        replace: 'deadline: sentAt + waitMs + 3_600_000,',
+        find: 'const deadline = sentAt + waitMs\n',
+        replace: 'const deadline = sentAt + waitMs + 3_600_000\n',
         noticed: [
           { file: replay, name: 'the policies while a duplicate runs: conflict at once, wait and then conflict' },
         ],

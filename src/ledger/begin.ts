@@ -94,14 +94,22 @@ async function carryOut(
   return granted.settle(ended)
 }
 
-/** One call on its way. */
-interface Call {
+/** One call on its way. A class for the reason of commands. */
+class Call {
   readonly context: Context
   readonly op: Declared
   readonly command: Command
   readonly options: BeginOptions
   /** What `execute` was given: a transaction is carried out at once, and again when its database rolled it back. */
   readonly effect: Effect | null
+
+  constructor(context: Context, op: Declared, command: Command, options: BeginOptions, effect: Effect | null) {
+    this.context = context
+    this.op = op
+    this.command = command
+    this.options = options
+    this.effect = effect
+  }
 }
 
 /**
@@ -117,7 +125,7 @@ export function begin(
   const outer = openTransaction()
   if (outer !== null && op.effect !== 'transaction') throw nestedClaim(op.name)
   const command = commandOf(op, parts, input, options)
-  const call: Call = { context, op, command, options, effect }
+  const call = new Call(context, op, command, options, effect)
   const { signal, decideMs, reserve } = options
   signal?.throwIfAborted()
   if (outer !== null && outer.store === context.store) {

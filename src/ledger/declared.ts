@@ -153,6 +153,26 @@ function checkShapes(definition: AnyDefinition): void {
   if (Object.hasOwn(shapes, shape)) bad('shapes', `holds old forms only, and ${shape} is the current one`)
 }
 
+/**
+ * A class, and not a literal: where some survive, V8 allocates the objects of a literal in its old generation, and each of
+ * them would keep the request that it stands for until the next full collection.
+ */
+class GivenCommand implements Command {
+  readonly identity: Identity
+  readonly id: RecordId
+  readonly input: unknown
+  readonly fingerprints: Command['fingerprints']
+  readonly as: unknown
+
+  constructor(identity: Identity, id: RecordId, input: unknown, fingerprints: Command['fingerprints'], as: unknown) {
+    this.identity = identity
+    this.id = id
+    this.input = input
+    this.fingerprints = fingerprints
+    this.as = as
+  }
+}
+
 /** Checks the identity and computes the fingerprints before anything is touched. */
 export function commandOf(
   op: Declared,
@@ -169,7 +189,7 @@ export function commandOf(
     })
   }
   const id = recordIdOf(identity)
-  return { identity, id, input, fingerprints: fingerprints ?? fingerprintsOf(op.definition, input), as }
+  return new GivenCommand(identity, id, input, fingerprints ?? fingerprintsOf(op.definition, input), as)
 }
 
 function fingerprintsOf(definition: AnyDefinition, input: unknown): [string, ...string[]] {

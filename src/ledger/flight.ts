@@ -49,8 +49,22 @@ export interface Flights {
   drain(): Promise<void>
 }
 
+class OwnFlight implements Flight {
+  readonly command: Command
+  runs: boolean | null = null
+  abandoned = false
+  landing: Landing | null = null
+  listeners: Set<() => void> | null = null
+  keptSince: number | null = null
+  next: Flight | null = null
+
+  constructor(command: Command) {
+    this.command = command
+  }
+}
+
 export function newFlight(command: Command): Flight {
-  return { command, runs: null, abandoned: false, landing: null, listeners: null, keptSince: null, next: null }
+  return new OwnFlight(command)
 }
 
 /** A wait for something of a flight. Stopped by a caller that leaves, so that a long flight keeps no trace of it. */

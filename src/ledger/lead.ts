@@ -18,17 +18,25 @@ import type { AppliedDecision } from './store/port.ts'
 type Led = Granted<EffectContext> | Landing
 
 /** One claim under a lease, until it is granted or answered. It may have to be sent several times. */
-interface Lead {
+class Lead {
   readonly context: Context
   readonly op: Declared
   readonly flight: Flight
   readonly request: ClaimRequest
   readonly deadline: number
   /** When the claim was sent, by the monotonic clock and by the clock of leases. */
-  sentAt: number
-  heldFrom: number
-  waited: boolean
-  probed: boolean
+  sentAt = 0
+  heldFrom = 0
+  waited = false
+  probed = false
+
+  constructor(context: Context, op: Declared, flight: Flight, request: ClaimRequest, deadline: number) {
+    this.context = context
+    this.op = op
+    this.flight = flight
+    this.request = request
+    this.deadline = deadline
+  }
 }
 
 /** Claims under a lease, and waits for a running twin as the operation's policy says. */
@@ -36,17 +44,9 @@ export function leadLeased(context: Context, op: Declared, flight: Flight, reser
   const { command } = flight
   const waitMs = typeof op.whileRunning === 'string' ? 0 : op.whileRunning.waitMs
   const sentAt = context.runtime.monotonicMs()
-  const lead: Lead = {
-    context,
-    op,
-    flight,
-    request: claimRequest(op, command, context.runtime.newId(), { start: !reserve, wait: waitMs > 0 }),
-    deadline: sentAt + waitMs,
-    sentAt,
-    heldFrom: 0,
-    waited: false,
-    probed: false,
-  }
+  const request = claimRequest(op, command, context.runtime.newId(), { start: !reserve, wait: waitMs > 0 })
+  const deadline = sentAt + waitMs
+  const lead = new Lead(context, op, flight, request, deadline)
   if (context.cache.get(command.id) === null) return claimUnder(lead)
   return readAgain(context, op, command).then((hot) => hot ?? claimUnder(lead))
 }

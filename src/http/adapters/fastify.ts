@@ -116,12 +116,17 @@ function listed<T>(hooks: T | T[] | undefined): T[] {
 }
 
 /** What is known of a protected request between its handler and its hooks. */
-interface Exchange<Tx> {
-  readonly kind: 'running'
+class Exchange<Tx> {
+  readonly kind = 'running'
   readonly running: Running<Tx>
   /** Headers that were there before the handler: they stay when its response is replaced. */
   readonly before: ReadonlySet<string>
-  thrown?: unknown
+  thrown: unknown = undefined
+
+  constructor(running: Running<Tx>, before: ReadonlySet<string>) {
+    this.running = running
+    this.before = before
+  }
 }
 
 /** The protocol answers: on its way through the same hooks. */
@@ -267,7 +272,7 @@ function begin<Tx>(
   const marks = marksOf<Tx>(request)
   // Only the response of a transaction is ever replaced.
   const before = route.buffered ? new Set(Object.keys(reply.getHeaders())) : NO_HEADERS
-  const known: Exchange<Tx> = { kind: 'running', running, before }
+  const known = new Exchange<Tx>(running, before)
   marks[exchange] = known
   marks[begunMark] = true
   tapWhenHijacked(route, marks, reply, running)

@@ -1,6 +1,6 @@
 import type { BeginOptions } from '../../ledger/begin.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
-import type { Identity, IdentityParts } from '../../ledger/core/identity.ts'
+import type { Identity } from '../../ledger/core/identity.ts'
 import { checkIdentityPart } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
@@ -15,6 +15,8 @@ import type { Leaving } from '../../ledger/twins.ts'
 import { createListeners } from '../../runtime/listeners.ts'
 import type { Awaitable } from '../../runtime/runtime.ts'
 import type { RegionRouter } from '../region/region.ts'
+import type { Parts, Way } from './claim.ts'
+import { Call, Claim, Question } from './claim.ts'
 import {
   aboutContent,
   contentDefinition,
@@ -38,8 +40,8 @@ import type { ReadRequest, RequestProblem } from './read.ts'
 import { createReader } from './read.ts'
 import type { KeyedRequest as Keyed } from './readings.ts'
 import type { StoredAnswer } from './record.ts'
-import type { AskedAt, Told } from './replay.ts'
-import { credentialChanged, storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
+import { recordedAnswer } from './recorded.ts'
+import { credentialChanged, storedIn, unbound } from './replay.ts'
 import type { AnswerBinding, RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
 import type { Running, RunRules } from './running.ts'
@@ -91,43 +93,7 @@ export interface Route<N, Tx> {
   fault(error: unknown): Answer
 }
 
-/** How a request is claimed: under the key that its caller sent, or under its content. */
-interface Way<N, Tx> {
-  readonly definition: RouteDefinition<N>
-  readonly operation: RouteOperation<Tx>
-  /** In front of the operation's name, so that keys and contents never meet. */
-  readonly prefix: string
-  readonly who: HttpOptions<N, Tx>['who']
-  /** For all callers of a tenant. */
-  readonly shared: boolean
-  readonly decideMs?: number | undefined
-  /** Where the store must decide in time, one that does not is spared, and its callers with it. */
-  readonly breaker: Breaker | null
-}
-
-interface Call<N> {
-  readonly incoming: Incoming
-  readonly request: N
-  readonly signal: AbortSignal | Leaving | undefined
-}
-
-type Parts = IdentityParts & { readonly operation: string }
-
 type BegunOperation<Tx> = BegunCommand<EffectContext | TransactionContext<Tx>>
-
-/** One request at its claim. */
-interface Claim<N, Tx> {
-  readonly way: Way<N, Tx>
-  readonly read: Keyed
-  readonly incoming: Incoming
-  readonly parts: Parts
-  readonly signal: AbortSignal | Leaving | undefined
-  /** How long the caller would wait for its answer; null where it has no preference. */
-  readonly waitMs: number | null
-  /** Learns whether the store decided; null where it was not asked, or need not be in time. */
-  readonly breaker: Breaker | null
-  readonly asked: AskedAt<N>
-}
 
 /**
  * One protected route, for authors of adapters: `begin` reads the request and claims its key.
@@ -182,7 +148,7 @@ export function createRoute<N, Tx>(
     const incoming = options.region === undefined ? given : readTwice(given)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
     const read = reader.read(incoming)
-    const call: Call<N> = { incoming, request, signal }
+    const call = new Call(incoming, request, signal)
     return read instanceof Promise ? read.then((found) => beginRead(found, call)) : beginRead(read, call)
   }
 
@@ -247,23 +213,9 @@ export function createRoute<N, Tx>(
     const { incoming, request, signal } = call
     const parts = partsOf(way, read, call, who)
     const asks = breaker === null || breaker.allows()
-    const claim: Claim<N, Tx> = {
-      way,
-      read,
-      incoming,
-      parts,
-      signal,
-      waitMs: definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null,
-      breaker: asks ? breaker : null,
-      asked: {
-        route: way.definition,
-        operation: read.operation,
-        method: incoming.method,
-        target: incoming.target,
-        request,
-        keyless: way === byContent,
-      },
-    }
+    const waitMs = definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null
+    const asked = new Question(way.definition, read.operation, incoming, request, way === byContent)
+    const claim = new Claim(way, read, call, parts, waitMs, asks ? breaker : null, asked)
     const limit = decideMs === undefined || asks ? decideMs : 0
     const given = { as: request, fingerprints: read.fingerprints, signal, decideMs: limit }
     try {
@@ -281,8 +233,8 @@ export function createRoute<N, Tx>(
     }
   }
 
-  function left({ signal }: Claim<N, Tx>, error: unknown): BegunRequest<Tx> {
-    if (signal?.aborted !== true) throw error
+  function left({ call }: Claim<N, Tx>, error: unknown): BegunRequest<Tx> {
+    if (call.signal?.aborted !== true) throw error
     return { kind: 'answer', answer: hungUp(problems) }
   }
 
@@ -297,7 +249,7 @@ export function createRoute<N, Tx>(
     const execution = begun.execution as Execution<StoredAnswer>
     const ended = asked.keyless === true ? aboutContent(execution) : execution
     if (ended.kind === 'refused') return refusedAnswer(claim, ended.error)
-    if (ended.kind === 'replayed' && asked.keyless !== true) reader.remember(claim.read, claim.incoming)
+    if (ended.kind === 'replayed' && asked.keyless !== true) reader.remember(claim.read, claim.call.incoming)
     const answer = recordedAnswer(problems, ended, asked)
     return answer instanceof Promise ? answer.then(answerOf) : { kind: 'answer', answer }
   }
@@ -411,28 +363,6 @@ function learn(breaker: Breaker, ended: Execution<unknown> | null): void {
 function readTwice(incoming: Incoming): Incoming {
   let body: ReturnType<Incoming['body']> | null = null
   return { ...incoming, body: () => (body ??= incoming.body()) }
-}
-
-/** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
-function recordedAnswer<N>(
-  problems: ProblemWriter,
-  execution: Execution<StoredAnswer>,
-  asked: AskedAt<N>,
-): Awaitable<Answer> {
-  const { operation: name, route, target } = asked
-  if (execution.kind === 'refused')
-    return problems.refuse(execution.error, { name, whileRunning: route.whileRunning, target })
-  const telling =
-    execution.kind === 'failed'
-      ? tellFailure(execution.answer, execution.failure, asked)
-      : tellSuccess(execution.value, asked)
-  return telling instanceof Promise
-    ? telling.then((told) => toldAnswer(problems, told, target))
-    : toldAnswer(problems, telling, target)
-}
-
-function toldAnswer(problems: ProblemWriter, told: Told, target: string): Answer {
-  return told.kind === 'answer' ? told.answer : problems.write(told.situation, { instance: target, ...told.detail })
 }
 
 /** The handler has answered, but its transaction did not commit: nothing happened, and the key is still free. */
