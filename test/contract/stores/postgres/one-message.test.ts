@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
 import { createLedger } from 'onceonly'
-import type { Pool, PoolConfig } from 'pg'
+import type { Pool } from 'pg'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import type { ClaimRequest } from '../../../../src/ledger/core/request.ts'
 import type { Session } from '../../../../src/ledger/store/port.ts'
 import type { PostgresStore, PostgresTx } from '../../../../src/ledger/stores/postgres/index.ts'
+import { order, ordersIn, shop } from '../../../support/stores/postgres/shop.ts'
 import {
   CALL,
   claimOf,
@@ -21,20 +21,6 @@ import {
 /** The claim travels with BEGIN, and the settle with COMMIT: what may go wrong between the parts of one message. */
 
 type Work = (session: Session<PostgresTx>) => Promise<unknown>
-
-async function shop(t: TestContext, schema = freshSchema(), pool: PoolConfig = {}): Promise<PostgresStore> {
-  const store = await openStore(t, { schema }, await freshPool(t, pool))
-  const up = () => ['CREATE TABLE orders (name text PRIMARY KEY)']
-  await store.sql.migrate('shop', [{ version: 1, oldestCode: 1, up }])
-  return store
-}
-
-async function ordersIn(store: PostgresStore): Promise<string[]> {
-  const rows = await store.sql.query<{ name: string }>('SELECT name FROM orders ORDER BY name')
-  return rows.map(({ name }) => name)
-}
-
-const order = (session: Session<PostgresTx>, name: string) => session.tx.query('INSERT INTO orders VALUES (?)', [name])
 
 /** As the ledger does, for a claim that is granted. */
 function transact(store: PostgresStore, claim: ClaimRequest, work: Work, data = '"done"'): Promise<void> {

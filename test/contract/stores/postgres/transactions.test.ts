@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
 import type { LedgerErrorCode } from '../../../../src/ledger/core/errors.ts'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import type { Session } from '../../../../src/ledger/store/port.ts'
 import type { PostgresStore, PostgresTx } from '../../../../src/ledger/stores/postgres/index.ts'
+import { order, ordersIn, shop } from '../../../support/stores/postgres/shop.ts'
 import {
   CALL,
   claimOf,
@@ -17,21 +17,6 @@ import {
   TRANSACTION,
   testPostgres,
 } from '../../../support/stores/postgres/store.ts'
-
-/** A store with a business table beside its own, for the writes of effects. */
-async function shop(t: TestContext, schema = freshSchema()): Promise<PostgresStore> {
-  const store = await openStore(t, { schema })
-  const up = () => ['CREATE TABLE orders (name text PRIMARY KEY)']
-  await store.sql.migrate('shop', [{ version: 1, oldestCode: 1, up }])
-  return store
-}
-
-async function ordersIn(store: PostgresStore): Promise<string[]> {
-  const rows = await store.sql.query<{ name: string }>('SELECT name FROM orders ORDER BY name')
-  return rows.map(({ name }) => name)
-}
-
-const order = (session: Session<PostgresTx>, name: string) => session.tx.query('INSERT INTO orders VALUES (?)', [name])
 
 function rejectsWith(work: Promise<unknown>, code: LedgerErrorCode, applied = 'no'): Promise<void> {
   return assert.rejects(work, (error) => isOnceError(error, code) && error.applied === applied)

@@ -9,7 +9,8 @@ import { createLedger } from 'onceonly'
 import type { Pool } from 'pg'
 import { until } from '../../../../src/testing/until.ts'
 import { history } from '../../../support/stores/postgres/nested.ts'
-import { assertRowsAgree, placeOf, play, SHOP } from '../../../support/stores/postgres/nested-kills.ts'
+import { assertRowsAgree, placeOf, play } from '../../../support/stores/postgres/nested-kills.ts'
+import { SHOP } from '../../../support/stores/postgres/shop.ts'
 import { databaseUrl, freshPool, freshSchema, openStore, testPostgres } from '../../../support/stores/postgres/store.ts'
 
 /** `ONCEONLY_HISTORIES` sets how many: 1 000 take about a minute. A fifth of them run in processes that are killed. */

@@ -8,8 +8,6 @@ import { CALL, claimOf } from './store.ts'
 
 /** Random effects that are killed in the middle. Each returns the names of its rows, so that its record has them. */
 
-export const SHOP = [{ version: 1, oldestCode: 1, up: () => ['CREATE TABLE orders (name text PRIMARY KEY)'] }]
-
 export type Place = TransactionalOperation<null, PostgresTx>
 
 export function placeOf(ledger: Ledger<PostgresTx>): Place {
