@@ -21,6 +21,7 @@ const sections = {
   S: 'Imports ignore duplicate events',
   R: 'Requests are safe to repeat',
   E: 'Runs survive crashes',
+  F: 'Short ways keep every promise',
 }
 
 const columns = `

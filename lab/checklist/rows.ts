@@ -1,3 +1,4 @@
+import { fast } from './fast.ts'
 import { guard } from './guard.ts'
 import { ordering } from './ordering.ts'
 import { orderingParts } from './ordering-parts.ts'
@@ -20,4 +21,5 @@ export const rows: readonly Row[] = [
   ...accessToRequests,
   ...requestsOfServices,
   ...runs,
+  ...fast,
 ]

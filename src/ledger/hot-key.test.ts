@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRuntime, type Runtime } from '../runtime/runtime.ts'
+import { isOnceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import { createLedger } from './ledger.ts'
 import { memoryStore } from './stores/memory/index.ts'
@@ -39,4 +40,15 @@ test('a hot key is answered from memory, and read once a second', async () => {
   aheadMs += limits.replayCacheMs
   await again()
   assert.equal(asked, cached + 1)
+})
+
+test('another payload under a hot key is refused from memory', async () => {
+  await using once = createLedger({ store: memoryStore(), background: false })
+  const pay = once.operation<number>({ name: 'pay', effect: 'repeatable' })
+  const identity = { tenant: 't', caller: 'c', key: 'k' }
+  for (let times = 0; times < 3; times++) assert.equal(await pay.run(identity, 1, () => 'paid'), 'paid')
+  await assert.rejects(
+    pay.run(identity, 2, () => 'paid again'),
+    (error) => isOnceError(error, 'key_reused'),
+  )
 })

@@ -68,6 +68,18 @@ test('a burst loses one commit at most: its second key is gathered with the othe
   assert.deepEqual([alone, flushes], [['a1'], ['b1 c1 d1', 'b2']])
 })
 
+test('what waits is not overtaken by a later item of its key', async () => {
+  const { runtime, write, alone, flushes, state, warmUp } = syncGroup()
+  await warmUp()
+  state.begins = false
+  const first = write('a1')
+  state.begins = true
+  const second = write('a2')
+  await runtime.settle()
+  assert.deepEqual(await Promise.all([first, second]), ['a1!', 'a2!'])
+  assert.deepEqual([alone, flushes], [[], ['a1', 'a2']])
+})
+
 test('two callers are gathered from their second turn on', async () => {
   const { runtime, write, flushes, warmUp } = syncGroup()
   await warmUp()

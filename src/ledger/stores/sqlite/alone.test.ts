@@ -60,7 +60,9 @@ test('a settle alone that finds its record changed is decided as any other', asy
   await claimIn(store, 'first')
   const lease = await claimAlone(store, 'a')
   const forget = { kind: 'forget', id: lease.id, by: 'me', ifFence: null, onlyRunning: false } as const
-  await openStore(t, path).claims.apply(forget, CALL)
+  const other = openStore(t, path)
+  await other.claims.apply(forget, CALL)
+  await claimIn(other, 'a')
   await nextTurn()
   const { decision } = await store.claims.apply(settleOf(lease), CALL)
   assert.equal(decision.kind, 'lease_lost')
