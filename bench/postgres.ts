@@ -1,9 +1,11 @@
 import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
-import { byTurns, type Goal, type Wanted } from './harness/compare.ts'
+import { byTurns } from './harness/compare.ts'
 import { describeDisk } from './harness/machine.ts'
 import type { PostgresServer } from './harness/postgres.ts'
 import { POOL_CLIENTS, withPostgres } from './harness/postgres.ts'
+import type { StoreGoals } from './harness/store-goals.ts'
+import { wantedOfStore } from './harness/store-goals.ts'
 
 /** Ours ÷ one prepared insert and one prepared update per request: the same table, the same pool, the same durability. */
 const PAIRS = 15
@@ -27,7 +29,7 @@ async function crowd(
   { options, side, compare }: Bench,
   server: PostgresServer,
   callers: number,
-  goals: Goals,
+  goals: StoreGoals,
 ): Promise<void> {
   const time = options.quick ? { warmUpMs: 300, measureMs: 700 } : { warmUpMs: 1_000, measureMs: 3_000 }
   const measure = (program: string) =>
@@ -40,7 +42,7 @@ async function crowd(
       () => measure(ours),
       () => measure(other),
     ),
-    wanted: wanted(goals),
+    wanted: wantedOfStore(goals),
   })
 }
 
@@ -61,21 +63,6 @@ async function alone({ options, sideBySide, compare }: Bench, server: PostgresSe
           return sideBySide(sides, slices.count, oursFirst)
         }),
       ),
-    wanted: wanted({ throughput: { atLeast: 0.95 } }),
+    wanted: wantedOfStore({ throughput: { atLeast: 0.95 } }),
   })
-}
-
-interface Goals {
-  readonly throughput: Goal
-  readonly p99?: Goal
-}
-
-function wanted(goals: Goals): Wanted[] {
-  return [
-    { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: goals.throughput },
-    { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
-    { figure: 'p99Ms', label: 'p99 ms', of: 'ratio', ...(goals.p99 === undefined ? {} : { goal: goals.p99 }) },
-    { figure: 'cpuUs', label: 'CPU µs per request', of: 'ratio' },
-    { figure: 'serverCpuUs', label: 'server CPU µs per request', of: 'ratio' },
-  ]
 }

@@ -1,9 +1,10 @@
 import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
-import { byTurns, type Goal, type Wanted } from './harness/compare.ts'
+import { byTurns } from './harness/compare.ts'
 import { describeDisk } from './harness/machine.ts'
 import type { Fsync, RedisServer } from './harness/redis.ts'
 import { withRedis } from './harness/redis.ts'
+import { wantedOfStore } from './harness/store-goals.ts'
 
 /** Ours ÷ pipelined `SET NX` and `SET` by hand: the same server, the same persistence. */
 const PAIRS = 15
@@ -35,7 +36,7 @@ async function crowd({ options, side, compare }: Bench, server: RedisServer, fsy
       () => measure(ours),
       () => measure(other),
     ),
-    wanted: wanted({ atLeast: 0.8 }),
+    wanted: wantedOfStore({ throughput: { atLeast: 0.8 } }),
   })
 }
 
@@ -54,16 +55,6 @@ async function alone({ options, sideBySide, compare }: Bench, server: RedisServe
         }
         return sideBySide(sides, slices.count, oursFirst)
       }),
-    wanted: wanted({ atLeast: 0.85 }),
+    wanted: wantedOfStore({ throughput: { atLeast: 0.85 } }),
   })
-}
-
-function wanted(throughput: Goal): Wanted[] {
-  return [
-    { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: throughput },
-    { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
-    { figure: 'p99Ms', label: 'p99 ms', of: 'ratio' },
-    { figure: 'cpuUs', label: 'CPU µs per request', of: 'ratio' },
-    { figure: 'serverCpuUs', label: 'server CPU µs per request', of: 'ratio' },
-  ]
 }

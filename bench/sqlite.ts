@@ -1,8 +1,10 @@
 import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
-import { byTurns, type Goal, type Wanted } from './harness/compare.ts'
+import { byTurns } from './harness/compare.ts'
 import { createFolder } from './harness/folder.ts'
 import { describeDisk } from './harness/machine.ts'
+import type { StoreGoals } from './harness/store-goals.ts'
+import { wantedOfStore } from './harness/store-goals.ts'
 
 /** Ours ÷ one commit per write: `synchronous=FULL`, WAL, prepared statements, the same table. */
 const PAIRS = 15
@@ -19,7 +21,7 @@ await runBench('sqlite', async (bench) => {
   await alone(bench)
 })
 
-async function crowd({ options, side, compare }: Bench, callers: number, goals: Goals): Promise<void> {
+async function crowd({ options, side, compare }: Bench, callers: number, goals: StoreGoals): Promise<void> {
   const time = options.quick ? { warmUpMs: 200, measureMs: 500 } : { warmUpMs: 500, measureMs: 2_000 }
   const measure = async (program: string) => {
     using folder = createFolder()
@@ -33,7 +35,7 @@ async function crowd({ options, side, compare }: Bench, callers: number, goals: 
       () => measure(ours),
       () => measure(other),
     ),
-    wanted: wanted(goals),
+    wanted: wantedOfStore(goals),
   })
 }
 
@@ -52,20 +54,6 @@ async function alone({ options, sideBySide, compare }: Bench): Promise<void> {
       }
       return await sideBySide(sides, slices.count, oursFirst)
     },
-    wanted: wanted({ throughput: { atLeast: 0.9 } }),
+    wanted: wantedOfStore({ throughput: { atLeast: 0.9 } }),
   })
-}
-
-interface Goals {
-  readonly throughput: Goal
-  readonly p99?: Goal
-}
-
-function wanted(goals: Goals): Wanted[] {
-  return [
-    { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: goals.throughput },
-    { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
-    { figure: 'p99Ms', label: 'p99 ms', of: 'ratio', ...(goals.p99 === undefined ? {} : { goal: goals.p99 }) },
-    { figure: 'cpuUs', label: 'CPU µs per request', of: 'ratio' },
-  ]
 }

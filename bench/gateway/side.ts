@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { createHttpClient } from '../harness/http-client.ts'
 import { drive } from '../harness/load.ts'
-import { orderOf, receiptOf } from '../harness/orders.ts'
+import { placeOrder } from '../harness/orders.ts'
 import { createCpuMeter } from '../harness/process-cpu.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import { serve } from '../harness/served.ts'
@@ -24,18 +24,10 @@ async function get(): Promise<void> {
   mustEqual('the orders', body, '{"orders":[]}')
 }
 
-async function post(number: number): Promise<void> {
-  const order = orderOf(number)
-  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': order.orderId }
-  const { status, body } = await client.post(PATH, headers, JSON.stringify(order))
-  mustEqual('the status', status, 201)
-  mustEqual('the receipt', body, JSON.stringify(receiptOf(order)))
-}
-
 const { requests, figures } = await drive({
   ...task,
   serverCpuMs: createCpuMeter(proxy.pid),
-  request: (number) => (task.method === 'GET' ? get() : post(number)),
+  request: (number) => (task.method === 'GET' ? get() : placeOrder(client, PATH, number)),
 })
 client.stop()
 const counted = createHttpClient(service.port)

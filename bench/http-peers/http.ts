@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { createHttpClient } from '../harness/http-client.ts'
 import { drive } from '../harness/load.ts'
-import { orderOf, receiptOf } from '../harness/orders.ts'
+import { placeOrder } from '../harness/orders.ts'
 import { createCpuMeter } from '../harness/process-cpu.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import { serve } from '../harness/served.ts'
@@ -15,14 +15,7 @@ const program = fileURLToPath(import.meta.resolve('./server.ts'))
 await using server = await serve({ program, args: [JSON.stringify({ peer: task.peer })] })
 const client = createHttpClient(server.port)
 
-async function ask(number: number): Promise<void> {
-  const order = orderOf(number)
-  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': order.orderId }
-  const { status, body } = await client.post(PATH, headers, JSON.stringify(order))
-  mustEqual('the status', status, 201)
-  mustEqual('the receipt', body, JSON.stringify(receiptOf(order)))
-}
-
+const ask = (number: number) => placeOrder(client, PATH, number)
 const { requests, figures } = await drive({ ...task, serverCpuMs: createCpuMeter(server.pid), request: ask })
 for (let number = 0; number < REPEATED; number++) await ask(number)
 const { effects } = JSON.parse((await client.post(COUNT_PATH, {}, '')).body) as { effects: number }

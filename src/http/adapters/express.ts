@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { bodyOnWire, incomingOf, NodeClient, parsedJson, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { bodyOnWire, incomingOf, parsedJson, readBody, sendAnswer } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
-import { contextOf } from '../protocol/context.ts'
-import { answerEarly } from '../protocol/early-node.ts'
 import type { IncomingBody } from '../protocol/exchange.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
+import { handleOnNode } from '../protocol/handle-node.ts'
 import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
@@ -14,7 +13,7 @@ import { checkOptions } from '../protocol/protect-options.ts'
 import type { ProtectedRoute } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
-import { tapResponse } from '../protocol/tap-node.ts'
+import type { Tap } from '../protocol/tap-node.ts'
 
 export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
@@ -98,29 +97,16 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<T
     checkHandler(definition, handler)
     const handle = handler as unknown as Handler<Tx>
 
-    async function protect(request: Request, response: Response): Promise<void> {
+    function protect(request: Request, response: Response): Promise<void> {
       // A mounted router has cut its own prefix from `url`; the resource is the whole path.
       const incoming = incomingOf(request, () => bodyOf(request, maxBodyBytes), request.originalUrl)
-      const begun = await route.begin(incoming, request, new NodeClient(response))
-      switch (begun.kind) {
-        case 'unprotected':
-          await handle(request, response, null)
-          return
-        case 'answer':
-          return sendAnswer(response, begun.answer)
-        case 'run': {
-          const { maxAnswerBytes: maxBytes, buffered } = route
-          const tap = tapResponse(response, { maxBytes, buffered, running: begun })
-          answerEarly(response, begun.early)
-          try {
-            await begun.inside(() => handle(request, response, contextOf<Tx, EffectKind>(begun)))
-          } catch (error) {
-            // What was thrown says more than the response that an error handler makes of it.
-            tap.threw(error)
-            throw isVerdict(error) ? error.error : error
-          }
-        }
+      const threw = (error: unknown, tap: Tap) => {
+        // What was thrown says more than the response that an error handler makes of it.
+        tap.threw(error)
+        throw isVerdict(error) ? error.error : error
       }
+      const handler = { route, handle: (context: Context<Tx>) => handle(request, response, context), threw }
+      return handleOnNode(handler, incoming, request, response)
     }
 
     async function run(request: Request, response: Response, next: NextFunction): Promise<void> {
@@ -136,11 +122,8 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<T
   }
 }
 
-type Handler<Tx> = (
-  request: Request,
-  response: Response,
-  context: HandlerContext<Tx, EffectKind, 'optional'>,
-) => unknown
+type Context<Tx> = HandlerContext<Tx, EffectKind, 'optional'>
+type Handler<Tx> = (request: Request, response: Response, context: Context<Tx>) => unknown
 
 /** The raw bytes: kept by a parser, or still unread; otherwise what a parser made of them. */
 async function bodyOf(request: ReadRequest, maxBytes: number): Promise<IncomingBody> {

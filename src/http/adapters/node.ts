@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { bodyOnWire, incomingOf, NodeClient, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { bodyOnWire, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
-import { contextOf } from '../protocol/context.ts'
-import { answerEarly } from '../protocol/early-node.ts'
 import { isClosing, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
+import { handleOnNode } from '../protocol/handle-node.ts'
 import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
@@ -12,7 +11,6 @@ import type { ProtectedRoute } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
-import { tapResponse } from '../protocol/tap-node.ts'
 
 export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
@@ -63,7 +61,7 @@ export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
     checkHandler(definition, handler)
     const handle = handler as Handler<Tx>
 
-    async function protect(request: ReadMessage, response: ServerResponse): Promise<void> {
+    function protect(request: ReadMessage, response: ServerResponse): Promise<void> {
       const incoming = incomingOf(request, async () => {
         if (request.readableDidRead && bodyOnWire(request)) {
           throw bodyConsumed(incoming, 'let protect read it, and use `request.rawBody`')
@@ -71,24 +69,9 @@ export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
         request.rawBody = await readBody(request, maxBodyBytes)
         return { bytes: request.rawBody }
       })
-      const begun = await route.begin(incoming, request, new NodeClient(response))
-      switch (begun.kind) {
-        case 'unprotected':
-          await handle(request, response, null)
-          return
-        case 'answer':
-          return sendAnswer(response, begun.answer)
-        case 'run': {
-          const { maxAnswerBytes: maxBytes, buffered } = route
-          const tap = tapResponse(response, { maxBytes, buffered, running: begun })
-          answerEarly(response, begun.early)
-          try {
-            await begun.inside(() => handle(request, response, contextOf<Tx, EffectKind>(begun)))
-          } catch (error) {
-            answerFault(route, response, error, tap)
-          }
-        }
-      }
+      const threw = (error: unknown, tap: Tap) => answerFault(route, response, error, tap)
+      const handler = { route, handle: (context: Context<Tx>) => handle(request, response, context), threw }
+      return handleOnNode(handler, incoming, request, response)
     }
 
     async function listener(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -102,11 +85,8 @@ export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
   }
 }
 
-type Handler<Tx> = (
-  request: ReadMessage,
-  response: ServerResponse,
-  context: HandlerContext<Tx, EffectKind, 'optional'>,
-) => unknown
+type Context<Tx> = HandlerContext<Tx, EffectKind, 'optional'>
+type Handler<Tx> = (request: ReadMessage, response: ServerResponse, context: Context<Tx>) => unknown
 
 /** No framework answers for a handler that threw, and a rejection would end the process. */
 function answerFault<Tx>(
