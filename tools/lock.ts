@@ -17,7 +17,8 @@ interface Entry {
   optionalDependencies?: Readonly<Record<string, string>>
 }
 
-const file = join(root, 'package-lock.json')
+/** Of the repository, or of the folder that is named: some parts have a lock file of their own. */
+const file = join(root, process.argv[2] ?? '', 'package-lock.json')
 const lock = JSON.parse(readFileSync(file, 'utf8')) as { packages: Record<string, Entry> }
 const known = new Set(Object.keys(lock.packages))
 
@@ -37,7 +38,7 @@ function entryOf(name: string, dev: boolean): Entry {
   // The build for every platform that has no other: it names a kind of processor and no system.
   if (name.endsWith('-wasm32-wasi')) return { cpu: ['wasm32'], ...(dev && { dev }), optional: true }
   const [, os, cpu, abi = ''] =
-    /(android|darwin|freebsd|linux|openharmony|win32)-([a-z0-9]+)(?:-([a-z]+))?$/.exec(name) ?? []
+    /(android|darwin|freebsd|linux|openbsd|openharmony|win32)-([a-z0-9]+)(?:-([a-z]+))?$/.exec(name) ?? []
   if (os === undefined || cpu === undefined) throw new Error(`${name} does not name its platform`)
   const libc = abi.startsWith('musl') ? ['musl'] : ['glibc']
   return { cpu: [cpu], ...(dev && { dev }), ...(os === 'linux' && { libc }), optional: true, os: [os] }
