@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DAY } from '../ledger/core/limits.ts'
+import { createLedger } from '../ledger/ledger.ts'
 import { memoryStore } from '../ledger/stores/memory/index.ts'
 import { createFakeClock } from './fake-clock.ts'
 
@@ -26,4 +28,19 @@ test('a wall clock that jumps does not move the time of a store', async () => {
   clock.jump(-3_600_000)
   assert.equal(clock.wallMs(), 1_000_005 - 3_600_000)
   assert.equal(await store.clock.now({ timeoutMs: 10 }), 1_000_005)
+})
+
+test('a ledger on the clock forgets when the store does', async () => {
+  const clock = createFakeClock()
+  const once = createLedger({ store: memoryStore({ clock }), runtime: clock.runtime, background: false })
+  const count = once.operation({ name: 'count', effect: 'external', retainMs: 7 * DAY })
+  let counted = 0
+  const run = () => count.run({ tenant: 't', caller: 'c', key: 'k' }, null, () => ++counted)
+  assert.equal(await run(), 1)
+  clock.advance(6 * DAY)
+  // A replay that the process remembers for a second must not outlive a day of this clock.
+  assert.equal(await run(), 1)
+  clock.advance(2 * DAY)
+  assert.equal(await run(), 2)
+  await once.stop()
 })

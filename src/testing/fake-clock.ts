@@ -1,4 +1,5 @@
 import type { MemoryClock } from '../ledger/stores/memory/index.ts'
+import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 
 /** A clock that moves only on request: for a memory store, or for any function that takes a clock. */
 export interface FakeClock extends Required<MemoryClock> {
@@ -6,6 +7,8 @@ export interface FakeClock extends Required<MemoryClock> {
   advance(ms: number): void
   /** The wall clock jumps, forward or back; monotonic time does not. */
   jump(ms: number): void
+  /** For `createLedger({ store, runtime })`: what the process remembers ages by this clock, and its timers wait for it. */
+  readonly runtime: Runtime
 }
 
 interface Due {
@@ -24,7 +27,7 @@ export function createFakeClock(wallStartMs = Date.UTC(2030, 0, 1)): FakeClock {
     return next
   }
 
-  return {
+  const times: Required<MemoryClock> = {
     monotonicMs: () => nowMs,
     wallMs: () => wallOffsetMs + nowMs,
     setTimer: (ms, fire) => {
@@ -32,6 +35,12 @@ export function createFakeClock(wallStartMs = Date.UTC(2030, 0, 1)): FakeClock {
       timers.add(timer)
       return { cancel: () => void timers.delete(timer) }
     },
+  }
+  const { soon, random, newId } = createRuntime()
+
+  return {
+    ...times,
+    runtime: { ...times, soon, random, newId },
     advance: (ms) => {
       const untilMs = nowMs + ms
       // A timer may set another one that is due within the same step.
