@@ -188,43 +188,52 @@ const answered = (execution: Execution<unknown>): Answered => ({ kind: 'answered
 
 const refused = (error: OnceError): Answered => answered({ kind: 'refused', error })
 
-function answeredBy(
-  { context, op, command }: Call,
-  given: Granted<EffectContext> | Landing,
-  leader: boolean,
-): Awaitable<Begun<EffectContext>> {
+function answeredBy({ context, op, command }: Call, given: Led, leader: boolean): Awaitable<Begun<EffectContext>> {
   if (given.kind === 'granted') return given
   const execution = present(context, op, command, given, leader)
   return execution instanceof Promise ? execution.then(answered) : answered(execution)
 }
 
+type Led = Granted<EffectContext> | Landing
+
 /** Until the effect may begin, or the flight has landed. */
-function leadFlight(call: Call, flight: Flight): Awaitable<Granted<EffectContext> | Landing> {
-  const { context, op, command, options, effect } = call
-  const land = <L extends Granted<EffectContext> | Landing>(given: L): L => {
-    if (given.kind !== 'granted') context.flights.land(flight, given)
-    return given
-  }
-  const fail = (error: unknown): never => {
-    context.flights.land(flight, { kind: 'thrown', error })
-    throw error
-  }
-  if (op.effect === 'transaction') {
-    const handedOver = effect === null
-    const lead = (work: Effect) =>
-      leadTransaction(context, op, command, { effect: work, handedOver }, flight).then(land, fail)
-    return handedOver ? handOver(context, op, command, lead) : lead(effect)
-  }
+function leadFlight(call: Call, flight: Flight): Awaitable<Led> {
+  const { context, op } = call
+  if (op.effect === 'transaction') return leadInTransaction(call, flight)
   try {
-    const lead = leadLeased(context, op, flight, options.reserve === true)
-    return lead instanceof Promise ? lead.then(land, fail) : land(lead)
+    const lead = leadLeased(context, op, flight, call.options.reserve === true)
+    return lead instanceof Promise ? landed(context, flight, lead) : landing(context, flight, lead)
   } catch (error) {
-    return fail(error)
+    return failing(context, flight, error)
   }
 }
 
+function leadInTransaction({ context, op, command, effect }: Call, flight: Flight): Promise<Led> {
+  const handedOver = effect === null
+  const lead = (work: Effect) =>
+    landed(context, flight, leadTransaction(context, op, command, { effect: work, handedOver }, flight))
+  return handedOver ? handOver(context, op, command, lead) : lead(effect)
+}
+
+function landed<L extends Led>(context: Context, flight: Flight, lead: Promise<L>): Promise<L> {
+  return lead.then(
+    (given) => landing(context, flight, given),
+    (error: unknown) => failing(context, flight, error),
+  )
+}
+
+function landing<L extends Led>({ flights }: Context, flight: Flight, given: L): L {
+  if (given.kind !== 'granted') flights.land(flight, given)
+  return given
+}
+
+function failing({ flights }: Context, flight: Flight, error: unknown): never {
+  flights.land(flight, { kind: 'thrown', error })
+  throw error
+}
+
 /** The caller that leads a flight has left it. */
-function abandon(flight: Flight, lead: Promise<Granted<EffectContext> | Landing>, reason: unknown): void {
+function abandon(flight: Flight, lead: Promise<Led>, reason: unknown): void {
   flight.abandoned = true
   // A grant that came in this very moment.
   void lead.then((given) => (given.kind === 'granted' ? abandoned(given, reason) : undefined), ignore)
