@@ -156,8 +156,8 @@ export const fast: readonly Row[] = [
       {
         without: 'a settle inside of a part is not the last statement',
         file: 'src/ledger/stores/postgres/transactions.ts',
-        find: 'open.keepsPrepared() && open.depth() === 0',
-        replace: 'open.keepsPrepared()',
+        find: 'ground.claimed !== null && open.depth() === 0',
+        replace: 'ground.claimed !== null',
         noticed: [
           {
             file: oneMessage,

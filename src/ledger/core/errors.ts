@@ -119,6 +119,11 @@ export const ledgerErrors = {
     applied: 'no',
     next: 'Retry: another transaction holds the row, or too many requests wait.',
   },
+  pool_exhausted: {
+    retryable: false,
+    applied: 'no',
+    next: "Use the effect's `tx` inside a transaction, call it after the transaction, or give the pool more clients (`max`).",
+  },
   store_replaced: {
     retryable: false,
     applied: 'no',

@@ -33,15 +33,26 @@ export async function sqliteSubject(): Promise<Subject> {
   return { store: await another(), another, close }
 }
 
+export interface PostgresPools {
+  /** The connections of each pool. */
+  readonly max?: number
+  /** A pooler in front of the server. */
+  readonly pooler?: string
+}
+
 /** One database for all cases, a schema of its own for each: making databases is slow. */
-export async function postgresSubjects(adminUrl: string): Promise<{ open(): Promise<Subject>; end(): Promise<void> }> {
+export async function postgresSubjects(
+  adminUrl: string,
+  { max = 12, pooler = adminUrl }: PostgresPools = {},
+): Promise<{ open(): Promise<Subject>; end(): Promise<void> }> {
   const database = await createDatabase(adminUrl)
+  const url = new URL(new URL(database.url).pathname, pooler)
   let schemas = 0
   const open = async (): Promise<Subject> => {
     const schema = `kit_${++schemas}`
     const ends: (() => Promise<void>)[] = []
     const another = async () => {
-      const pool = new Pool({ connectionString: database.url, max: 12 })
+      const pool = new Pool({ connectionString: url.href, max })
       const store = postgresStore(pool, { schema, testClock: true })
       ends.push(async () => {
         await store.stop()

@@ -23,6 +23,8 @@ export interface LanesOptions<C> {
   borrow(deadline: Deadline): Promise<C>
   /** The settings of a new connection. */
   prepare(connection: C): Promise<unknown>
+  /** False where a connection goes back to the pool after every use; then it gets no settings. */
+  keeps?(): boolean
 }
 
 export function createLanes<C extends HeldConnection & { readonly broken: Error | null }>({
@@ -30,6 +32,7 @@ export function createLanes<C extends HeldConnection & { readonly broken: Error 
   errors: { storeError, timeoutError, stoppedError },
   borrow,
   prepare,
+  keeps = () => true,
 }: LanesOptions<C>): Lanes<C> {
   const free: Lane<C>[] = Array.from({ length: count }, () => ({ connection: null }))
   const waiting: ((lane: Lane<C>) => void)[] = []
@@ -53,6 +56,10 @@ export function createLanes<C extends HeldConnection & { readonly broken: Error 
   }
 
   function giveBack(lane: Lane<C>): void {
+    if (!keeps()) {
+      lane.connection?.release()
+      lane.connection = null
+    }
     if (lane.connection?.broken !== null) lane.connection = null
     const next = waiting.shift()
     if (next !== undefined) next(lane)

@@ -58,6 +58,8 @@ export interface TransactionSteps<
   /** Errors of the effect pass unchanged, unless they only repeat that the transaction itself could not continue. */
   told(error: unknown, ground: Ground<C>): unknown
   committed(connection: C, woken: readonly string[]): Promise<void>
+  /** What may have held up the work of a transaction that took too long; empty when there is no sign of it. */
+  heldUpBy?(): string
 }
 
 /** Transactions on a database server: a connection each, from BEGIN to the answer of COMMIT, within the caller's time. */
@@ -90,7 +92,10 @@ export function createServerTransactions<
 
   function expire(ground: Ground<C>): OnceError {
     const { connection, deadline, applied } = ground
-    const slowWork = new OnceError('transaction_too_long', `A transaction took more than ${deadline.timeoutMs} ms.`)
+    const slowWork = new OnceError(
+      'transaction_too_long',
+      `A transaction took more than ${deadline.timeoutMs} ms.${steps.heldUpBy?.() ?? ''}`,
+    )
     ground.late ??= connection.waiting ? steps.errors.timeoutError(deadline.timeoutMs, applied) : slowWork
     connection.destroy(ground.late)
     return ground.late

@@ -4,20 +4,18 @@ import { limits } from '../../core/limits.ts'
 import type { ClaimRequest, Request, SettleRequest } from '../../core/request.ts'
 import type { Deadline } from '../../store/deadline.ts'
 import type { Applied } from '../../store/port.ts'
-import { inTransaction } from '../../store/sql/connection.ts'
 import type { Answers } from '../../store/sql/decide.ts'
 import { answerUnchanged } from '../../store/sql/decide.ts'
 import { unfit } from '../../store/sql/fit.ts'
-import type { Connection } from './connection.ts'
 import type { HoldRequest } from './hold.ts'
+import type { Lane } from './lanes.ts'
 import { settlesPlainly } from './settle.ts'
 import type { Executor } from './statement.ts'
-import { preparedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
 
 export interface BatchTools {
   readonly steps: Steps
-  readonly connection: Connection
+  readonly lane: Lane
   readonly deadline: Deadline
   fault(error: unknown, whenLost: AppliedWord): OnceError
   wake(ids: readonly string[]): void
@@ -49,7 +47,7 @@ export async function applyBatch(tools: BatchTools, requests: readonly Request[]
     const error = unfit(request)
     return error === null ? null : { error }
   })
-  const batch: Batch = { ...tools, on: preparedOn(tools.connection), answers, contended: new Set(), woken: [] }
+  const batch: Batch = { ...tools, on: tools.lane.on, answers, contended: new Set(), woken: [] }
   const rows = requests
     .map((request, index): Pending => ({ index, request }))
     .filter(({ index }) => answers[index] === null)
@@ -66,13 +64,13 @@ export async function applyBatch(tools: BatchTools, requests: readonly Request[]
     await decideLeft(batch, left())
   } catch (error) {
     const fault = error as OnceError
-    tools.connection.destroy(fault)
+    tools.lane.connection.destroy(fault)
     if (!answers.some((answer) => answer !== null && 'decision' in answer)) throw fault
     for (const { index } of left()) answers[index] = { error: notSent(fault) }
   }
   // 5. Those who wait, here and elsewhere.
   tools.wake(batch.woken)
-  await tools.steps.notify(tools.connection, batch.on, batch.woken)
+  await tools.steps.notify(tools.lane.connection, batch.on, batch.woken)
   return answers.map((answer) => answer ?? { error: new OnceError('store_unavailable', 'No step decided a request.') })
 }
 
@@ -177,8 +175,8 @@ async function decide(batch: Batch, rows: readonly Pending[], skipLocked: boolea
   let left = rows
   for (let round = 0; round < ROUNDS && left.length > 0; round++) {
     const these = left
-    const { decided, woken } = await inTransaction(batch.connection, 'BEGIN', () =>
-      untilCommit(batch, () => batch.steps.decide(batch.on, requestsOf(these), skipLocked)),
+    const { decided, woken } = await batch.lane.inTransaction((on) =>
+      untilCommit(batch, () => batch.steps.decide(on, requestsOf(these), skipLocked)),
     )
     batch.woken.push(...woken)
     left = these.filter(({ index }, place) => {

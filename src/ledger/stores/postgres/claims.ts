@@ -31,7 +31,7 @@ export function createClaims({ core, steps, lanes, laneCount, watchers }: ClaimP
   const wake = watchers.changed
   const flush: OwnClaims['flush'] = (requests, call) =>
     core.flush(call, (deadline) =>
-      lanes.use(deadline, (connection) => applyBatch({ steps, connection, deadline, fault, wake }, requests)),
+      lanes.use(deadline, (lane) => applyBatch({ steps, lane, deadline, fault, wake }, requests)),
     )
   const group = createRequestGroup(createRuntime(), { lanes: laneCount, flush, stopped: stoppedError })
   return {

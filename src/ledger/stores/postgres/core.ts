@@ -3,9 +3,8 @@ import type { MigrateMode } from '../../store/migrations.ts'
 import type { Call } from '../../store/port.ts'
 import type { Calls } from '../../store/sql/calls.ts'
 import { createCalls } from '../../store/sql/calls.ts'
+import type { Clients } from './clients.ts'
 import type { Connection } from './connection.ts'
-import { borrow } from './connection.ts'
-import type { PgPool } from './driver.ts'
 import * as errors from './errors.ts'
 import type { Names } from './names.ts'
 import { ledgerTables, liftFences, migrate, pendingSql } from './schema.ts'
@@ -14,7 +13,7 @@ import { plannedOn } from './statement.ts'
 
 /** What the parts of one store share. */
 export interface Core extends Pick<Calls<Connection>, 'call' | 'flush' | 'fault' | 'suspect' | 'drain'> {
-  readonly pool: PgPool
+  readonly clients: Clients
   readonly names: Names
   /** Runs the work on a client of its own. Errors become the store's, unless `told` says otherwise. */
   read<T>(call: Call, work: (on: Borrowed) => Promise<T>): Promise<T>
@@ -30,18 +29,19 @@ export interface Borrowed {
   rows(text: string, values?: unknown[]): Promise<readonly TextRow[]>
 }
 
-export function createCore(pool: PgPool, names: Names, mode: MigrateMode): Core {
+export function createCore(clients: Clients, names: Names, mode: MigrateMode): Core {
   const own = ledgerTables(names)
   const { call, flush, fault, suspect, drain, ...calls } = createCalls<Connection>({
     errors,
-    borrow: (deadline) => borrow(pool, deadline),
+    borrow: clients.borrow,
     prepare: async (connection) => {
+      await clients.detect(connection)
       await migrate(connection, names, LEDGER_ROOM, own, mode)
       await liftFences(connection, names)
     },
   })
   return {
-    pool,
+    clients,
     names,
     call,
     flush,

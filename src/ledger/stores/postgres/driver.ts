@@ -10,6 +10,8 @@ export interface PgPool {
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'connect', listener: (client: PgClient) => void): unknown
   readonly options?: { readonly max?: number | undefined } | undefined
+  /** How many calls of `connect` and `query` wait for a client. */
+  readonly waitingCount?: number
 }
 
 export interface PgClient {

@@ -1,4 +1,3 @@
-import { OnceError } from '../../core/errors.ts'
 import { checkOptionNames } from '../../core/option-names.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { checkMigrateMode } from '../../store/migrations.ts'
@@ -6,6 +5,7 @@ import type { TransactionalStore } from '../../store/port.ts'
 import { createSqlQueries } from '../../store/sql/queries.ts'
 import type { SqlSeam } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
+import { createClients } from './clients.ts'
 import { createClock } from './clock.ts'
 import { createCore } from './core.ts'
 import type { PgPool } from './driver.ts'
@@ -38,6 +38,14 @@ export interface PostgresStoreOptions {
    */
   readonly migrate?: MigrateMode
   /**
+   * What a connection of the pool is. `session`: a session of the server, for as long as it is open; the store keeps up to
+   * five, with prepared statements, and one of them listens. `transaction`: a session for one transaction at a time, as
+   * behind PgBouncer's `pool_mode = transaction`; the store keeps nothing, and polls instead of listening. `auto` means
+   * `transaction` for pools of one or two connections and where a pooler answers instead of the server.
+   * @default 'auto'
+   */
+  readonly poolMode?: 'auto' | 'session' | 'transaction'
+  /**
    * Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same.
    * @default false
    */
@@ -48,37 +56,34 @@ export interface PostgresStore extends TransactionalStore<PostgresTx> {
   readonly sql: SqlSeam
 }
 
-/** A batch, the listener and a transaction need one each. */
-const LEAST_CLIENTS = 3
 /** A second batch is under way while the first one syncs; a third was no faster on two cores. */
 const LANES = 2
+/** The listener, and a transaction. */
+const OTHER_CLIENTS = 2
 /** Twice the lanes, the listener, and a transaction. */
 const CLIENTS_FOR_ROOMS = 6
 
 /**
  * Records in PostgreSQL, on your own pool.
  *
- * @param pool Your own `pg.Pool`. The store keeps up to five of its clients: two for batches, one that listens, two for
- * durable runs where they are used. It never ends the pool.
+ * @param pool Your own `pg.Pool`. One client is enough. From three on the store keeps some of them, at most five: two for
+ * batches, one that listens, two for durable runs where they are used. It never ends the pool.
  * @example
  * const once = createLedger({ store: postgresStore(new Pool({ connectionString: process.env.DATABASE_URL })) })
  */
 export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}): PostgresStore {
   checkPool(pool)
-  checkOptionNames('postgresStore', options, ['schema', 'migrate', 'testClock'])
-  const clients = pool.options?.max ?? Number.POSITIVE_INFINITY
-  if (clients < LEAST_CLIENTS) {
-    throw new OnceError('bad_option', `\`pool\` has ${clients} clients (\`max\`); the store needs ${LEAST_CLIENTS}.`)
-  }
+  checkOptionNames('postgresStore', options, ['schema', 'migrate', 'poolMode', 'testClock'])
+  const clients = createClients(pool, options.poolMode ?? 'auto')
   const names = namesIn(options.schema)
-  const core = createCore(pool, names, checkMigrateMode('postgresStore', options.migrate ?? 'auto'))
+  const core = createCore(clients, names, checkMigrateMode('postgresStore', options.migrate ?? 'auto'))
   const tables = createTables(core)
   const steps = createSteps(names)
-  const watchers = createWatchers(pool, names)
-  const laneCount = Math.min(LANES, clients - 2)
-  const lanes = createLanes(pool, laneCount, names)
+  const watchers = createWatchers(clients, names)
+  const laneCount = Math.max(1, Math.min(LANES, clients.most - OTHER_CLIENTS))
+  const lanes = createLanes(clients, laneCount, names)
   // Lanes of their own for the rooms, where the pool is large enough for both.
-  const roomLanes = clients >= CLIENTS_FOR_ROOMS ? createLanes(pool, LANES, names) : lanes
+  const roomLanes = clients.most >= CLIENTS_FOR_ROOMS ? createLanes(clients, LANES, names) : lanes
   const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
 
   const endWatching = survive(pool, core.suspect)

@@ -8,7 +8,7 @@ import { unfit } from '../../store/sql/fit.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
-import type { Executor, Script, Statement, TextRow } from './statement.ts'
+import type { Executor, Script, ScriptForm, Statement, TextRow } from './statement.ts'
 import { arraysOf, plainId, scriptOf, text } from './statement.ts'
 
 /**
@@ -23,7 +23,7 @@ export interface InsertClaims {
   /** One claim, to be sent together with other statements. */
   readonly script: Script
   /** Null when the claim cannot be written so. */
-  text(request: ClaimRequest): string | null
+  text(request: ClaimRequest, form: ScriptForm): string | null
   /** What the server answered to that. */
   answer(request: ClaimRequest, rows: readonly unknown[]): AppliedDecision | null
 }
@@ -48,7 +48,8 @@ export function createInsertClaims(names: Names): InsertClaims {
   }
   return Object.assign(insert, {
     script,
-    text: (request: ClaimRequest) => (unfit(request) === null ? script.execute(valuesOf(request)) : null),
+    text: (request: ClaimRequest, form: ScriptForm) =>
+      unfit(request) === null ? script[form](valuesOf(request)) : null,
     answer: (request: ClaimRequest, [row]: readonly unknown[]) =>
       row === undefined ? null : granted(request, row as TextRow),
   })

@@ -46,13 +46,12 @@ export function createSqlSeam({ core, watchers, transactions, lanes }: SeamParts
 
   /** On a lane, whose sessions are ours: there statements stay prepared, and names lead to our tables. */
   function hot<Row>(text: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
-    const statement = { name: nameOf(text), text: numbered(text), values: [...values] }
     return core.call(CALL, (deadline) =>
-      lanes.use(deadline, async (connection) => {
+      lanes.use(deadline, async (lane) => {
         try {
-          return rowsOf<Row>(await connection.query(statement))
+          return rowsOf<Row>(await lane.query(nameOf(text), numbered(text), values))
         } catch (error) {
-          if (!leavesConnectionUsable(error)) connection.destroy(error as Error)
+          if (!leavesConnectionUsable(error)) lane.connection.destroy(error as Error)
           throw told(error)
         }
       }),

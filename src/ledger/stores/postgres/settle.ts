@@ -8,7 +8,7 @@ import { wholeMs } from '../../store/sql/decide.ts'
 import { unfit } from '../../store/sql/fit.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Names } from './names.ts'
-import type { Executor, Script, Statement, TextRow } from './statement.ts'
+import type { Executor, Script, ScriptForm, Statement, TextRow } from './statement.ts'
 import { arraysOf, awaitedCode, plainId, scriptOf, text } from './statement.ts'
 
 /**
@@ -22,7 +22,7 @@ export interface SettleRunning {
   /** One settle, to be sent together with other statements. It fails when there is nothing to settle. */
   readonly script: Script
   /** Null when the settle cannot be written so. */
-  text(request: SettleRequest): string | null
+  text(request: SettleRequest, form: ScriptForm): string | null
   /** What the server answered to that. */
   answer(request: SettleRequest, row: unknown): AppliedDecision
 }
@@ -57,8 +57,8 @@ export function createSettle(names: Names): SettleRunning {
   }
   return Object.assign(settle, {
     script,
-    text: (request: SettleRequest) =>
-      settlesPlainly(request) && unfit(request) === null ? script.execute(valuesOf(request)) : null,
+    text: (request: SettleRequest, form: ScriptForm) =>
+      settlesPlainly(request) && unfit(request) === null ? script[form](valuesOf(request)) : null,
     answer: (request: SettleRequest, row: unknown) => settled(request, row as TextRow),
   })
 }

@@ -57,7 +57,12 @@ export interface Script {
   readonly prepare: string
   /** Null when a value cannot be written out: text ends at a NUL character. */
   execute(values: readonly unknown[]): string | null
+  /** The same without anything that was prepared. */
+  inline(values: readonly unknown[]): string | null
 }
+
+/** A script where prepared statements stay, or one that stands for itself. */
+export type ScriptForm = 'execute' | 'inline'
 
 export function scriptOf(text: string): Script {
   const name = `onceonly_${sha256Hex(text).slice(0, 16)}`
@@ -68,7 +73,25 @@ export function scriptOf(text: string): Script {
       if (values.some((value) => typeof value === 'string' && value.includes('\0'))) return null
       return `EXECUTE ${name} (${values.map(literal).join(', ')})`
     },
+    inline: (values) => inlined(text, values),
   }
+}
+
+/**
+ * A text of ours with its values written into it, so that it can stand in a message of several statements. Each is a quoted
+ * literal, whose type the server finds as it would find that of `$1`. Null when a value cannot be written out.
+ */
+export function inlined(text: string, values: readonly unknown[]): string | null {
+  const written = values.map((value) => valueText(value))
+  if (written.some((value) => value?.includes('\0'))) return null
+  return text.replace(/\$(\d+)/g, (_found, place: string) => literal(written[Number(place) - 1]))
+}
+
+function valueText(value: unknown): string | null {
+  if (value === null || value === undefined) return null
+  if (value instanceof Uint8Array) return `\\x${Buffer.from(value).toString('hex')}`
+  if (Array.isArray(value)) return value.length === 0 ? '{}' : (arraysOf(value.map((one) => [one]))[0] ?? null)
+  return String(value)
 }
 
 function literal(value: unknown): string {

@@ -6,7 +6,6 @@ import { rollBack } from '../../store/sql/connection.ts'
 import type { Ground } from '../../store/sql/transactions.ts'
 import { createServerTransactions, ended, runningTwin } from '../../store/sql/transactions.ts'
 import type { Connection } from './connection.ts'
-import { borrow } from './connection.ts'
 import type { Core } from './core.ts'
 import type { PgClient, PgResult } from './driver.ts'
 import * as errors from './errors.ts'
@@ -14,6 +13,7 @@ import { abortedError, isAborted, isBusy, isSessionOver, isUnprepared, sqlErrorO
 import { findOwnTables, quoteText, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
 import { UNSETTLED, useIndex } from './settle.ts'
+import type { ScriptForm } from './statement.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
 import type { PostgresOpenTx, PostgresTx } from './tx.ts'
@@ -44,12 +44,14 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
   let settlesApart = false
   return createServerTransactions<Connection, PostgresTx, Open>(core, {
     errors,
-    borrow: (deadline) => borrow(core.pool, deadline),
+    borrow: core.clients.borrow,
+    heldUpBy: core.clients.heldUpBy,
     begin: (ground) => begin(core, steps, ground),
-    open: ({ connection, call, claimed }) => ({
-      ...createTx(connection, { findTables, partOpen: claimed !== null }),
-      patient: isPatient(call),
-    }),
+    open: ({ connection, call, claimed }) => {
+      const open = createTx(connection, { findTables, partOpen: claimed !== null })
+      const outermost: Open['outermost'] = (work) => core.clients.holding(() => open.outermost(work))
+      return { ...open, outermost, patient: isPatient(call) }
+    },
     apply: async (open, request, woken) => {
       const applied = await decideAlone({ steps, on: plannedOn(open), woken }, request)
       if (!open.patient) {
@@ -61,8 +63,10 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
     settleLast: (ground, open, request) => {
       // Only for a record that this transaction has inserted, which no other can have changed, and with no part around.
       if (!open.keepsPrepared()) known.set(ground.connection.client, null)
-      const may = !settlesApart && ground.claimed !== null && open.keepsPrepared() && open.depth() === 0
-      const text = may ? steps.settle.text(request) : null
+      const form = formIn(core)
+      const prepared = form === 'inline' || (!settlesApart && open.keepsPrepared())
+      const may = prepared && ground.claimed !== null && open.depth() === 0
+      const text = may ? steps.settle.text(request, form) : null
       if (text === null) return null
       const row = settleLast(ground, open, text, () => void (settlesApart = true))
       return row.then((given) => steps.settle.answer(request, given))
@@ -97,7 +101,8 @@ async function begin(core: Core, steps: Steps, ground: PostgresGround): Promise<
     [MARK]: mark,
   }
   const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', ${quoteText(`${value}`)}, true)`)
-  const claim = call.claim === undefined || !isPatient(call) ? null : claimText(steps, connection.client, call.claim)
+  const claim =
+    call.claim === undefined || !isPatient(call) ? null : claimText(core, steps, connection.client, call.claim)
   try {
     const results = await connection.script(
       `${claim === null ? '' : claim.prepare}
@@ -107,7 +112,7 @@ async function begin(core: Core, steps: Steps, ground: PostgresGround): Promise<
        ${claim === null ? '' : `${claim.execute}; SAVEPOINT ${PART}`}`,
     )
     if (call.claim === undefined || claim === null) return
-    notePrepared(steps, connection.client)
+    notePrepared(core, steps, connection.client)
     ground.claimed = steps.insertClaims.answer(call.claim, results.at(-2)?.rows ?? [])
   } catch (error) {
     if (claim !== null && isUnprepared(error)) {
@@ -119,7 +124,7 @@ async function begin(core: Core, steps: Steps, ground: PostgresGround): Promise<
     }
     // Whatever waited, waited for the row of a twin.
     if (isOther(error) || (claim !== null && isBusy(error))) {
-      if (claim !== null) notePrepared(steps, connection.client)
+      if (claim !== null) notePrepared(core, steps, connection.client)
       await rollBack(connection)
       throw runningTwin()
     }
@@ -131,10 +136,24 @@ async function begin(core: Core, steps: Steps, ground: PostgresGround): Promise<
 /** The names of statements that were prepared on a connection, of every store on it; null where they do not stay. */
 const known = new WeakMap<PgClient, Set<string> | null>()
 
+interface ClaimText {
+  readonly prepare: string
+  readonly execute: string
+}
+
+/** What is prepared must not outlive a transaction where the session is another one in the next. */
+function formIn({ clients }: Core): ScriptForm {
+  return clients.mode() === 'session' ? 'execute' : 'inline'
+}
+
 /** The claim, and what has to be prepared before it. Null when it cannot be sent together with BEGIN. */
-function claimText(steps: Steps, client: PgClient, claim: ClaimRequest): { prepare: string; execute: string } | null {
+function claimText(core: Core, steps: Steps, client: PgClient, claim: ClaimRequest): ClaimText | null {
+  if (formIn(core) === 'inline') {
+    const execute = steps.insertClaims.text(claim, 'inline')
+    return execute === null ? null : { prepare: '', execute }
+  }
   const prepared = known.get(client)
-  const execute = prepared === null ? null : steps.insertClaims.text(claim)
+  const execute = prepared === null ? null : steps.insertClaims.text(claim, 'execute')
   if (execute === null) return null
   const { script: first } = steps.insertClaims
   const { script: last } = steps.settle
@@ -142,7 +161,8 @@ function claimText(steps: Steps, client: PgClient, claim: ClaimRequest): { prepa
 }
 
 /** Also when the transaction itself failed: what was prepared before it stays. */
-function notePrepared({ settle }: Steps, client: PgClient): void {
+function notePrepared(core: Core, { settle }: Steps, client: PgClient): void {
+  if (formIn(core) === 'inline') return
   const prepared = known.get(client) ?? new Set()
   prepared.add(settle.script.name)
   known.set(client, prepared)

@@ -5,9 +5,9 @@ import { createDeadline } from '../../store/deadline.ts'
 import type { Wake, Watch } from '../../store/port.ts'
 import type { RoomTopic } from '../../store/sql.ts'
 import { checkRoomTopic } from '../../store/sql.ts'
+import type { Clients } from './clients.ts'
 import type { Connection } from './connection.ts'
-import { borrow } from './connection.ts'
-import type { PgNotification, PgPool } from './driver.ts'
+import type { PgNotification } from './driver.ts'
 import { timeoutError } from './errors.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
@@ -29,8 +29,10 @@ const ANSWER_MS = 10 * SECOND
 /** A connection that died without a word is noticed after this, at the latest; until then those who wait poll. */
 const ALIVE_EVERY_MS = 30 * SECOND
 const RECONNECT = { baseMs: 100, capMs: 5 * SECOND }
+/** Without a session of our own there are no notifications. What another process changed is noticed this much later at most. */
+const POLL_MS = 500
 
-export function createWatchers(pool: PgPool, names: Names): Watchers {
+export function createWatchers(clients: Clients, names: Names): Watchers {
   const wakes = new Set<Wake>()
   const ears = new Set<Ear>()
   let listener: Listener | null = null
@@ -49,7 +51,7 @@ export function createWatchers(pool: PgPool, names: Names): Watchers {
    * One connection for all watches. What waits for records keeps its watch for a while, so that it is not made anew.
    */
   function ready(): Promise<void> {
-    listener ??= createListener(pool, names, heard)
+    listener ??= createListener(clients, names, heard)
     return listener.ready()
   }
 
@@ -111,9 +113,10 @@ interface Listener {
 }
 
 /**
- * One connection that does nothing but LISTEN. It comes back by itself, and then says that anything may have changed.
+ * One connection that does nothing but LISTEN. It comes back by itself, and then says that anything may have changed. Where
+ * a connection leads to another session in every transaction it would hear nothing: then those who listen poll.
  */
-function createListener(pool: PgPool, names: Names, tell: (payload: string | null) => void): Listener {
+function createListener(clients: Clients, names: Names, tell: (payload: string | null) => void): Listener {
   const stopping = new AbortController()
   let ready = Promise.withResolvers<void>()
   const life = live()
@@ -121,6 +124,11 @@ function createListener(pool: PgPool, names: Names, tell: (payload: string | nul
   async function live(): Promise<void> {
     for (let failures = 0, first = true; !stopping.signal.aborted; first = false) {
       const connection = await connect().catch(() => null)
+      if (clients.mode() === 'transaction') {
+        ready.resolve()
+        await pollUntilStopped()
+        return
+      }
       if (connection === null) {
         ready.resolve()
         failures += 1
@@ -137,16 +145,30 @@ function createListener(pool: PgPool, names: Names, tell: (payload: string | nul
     ready.resolve()
   }
 
-  async function connect(): Promise<Connection> {
+  async function pollUntilStopped(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await pause(POLL_MS, stopping.signal)
+      if (!stopping.signal.aborted) tell(null)
+    }
+  }
+
+  /** Null when a connection cannot listen. */
+  async function connect(): Promise<Connection | null> {
+    if (clients.mode() === 'transaction') return null
     const deadline = createDeadline(ANSWER_MS, stopping.signal)
     try {
-      const connection = await borrow(pool, deadline)
+      const connection = await clients.borrow(deadline)
       deadline.onPassed(() => connection.destroy(timeoutError(ANSWER_MS, 'no')))
-      connection.client.on('notification', heard)
-      await connection.script(`LISTEN ${names.channel}`).catch((error: unknown) => {
+      const fail = (error: unknown) => {
         connection.destroy(error as Error)
         throw error
-      })
+      }
+      if ((await clients.detect(connection).catch(fail)) === 'transaction') {
+        connection.release()
+        return null
+      }
+      connection.client.on('notification', heard)
+      await connection.script(`LISTEN ${names.channel}`).catch(fail)
       return connection
     } finally {
       deadline.end()

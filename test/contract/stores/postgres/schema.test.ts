@@ -113,7 +113,7 @@ testPostgres('rooms keep tables of their own beside ours, and may be migrated fr
 testPostgres('options that cannot work are refused at once', async (t) => {
   const small = await freshPool(t, { max: 2 })
   assert.throws(
-    () => postgresStore(small),
+    () => postgresStore(small, { poolMode: 'session' }),
     (error) => isOnceError(error, 'bad_option'),
   )
   const pool = await freshPool(t)
