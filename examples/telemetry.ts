@@ -16,12 +16,12 @@ for (let tries = 0; tries < 3; tries++) await pay.run(parts, { cents: 700 }, asy
 
 // What GET /metrics answers, with `meter.contentType`.
 const text = await meter.text()
-assert.match(text, /^dedup_claims_total\{operation="pay",outcome="first"\} 1$/m)
-assert.match(text, /^dedup_replays_total\{operation="pay",outcome="succeeded"\} 2$/m)
+assert.match(text, /^onceonly_dedup_claims_total\{operation="pay",outcome="first"\} 1$/m)
+assert.match(text, /^onceonly_dedup_replays_total\{operation="pay",outcome="succeeded"\} 2$/m)
 await once.stop()
 console.log(
   text
     .split('\n')
-    .filter((line) => /^dedup_\w+_total/.test(line))
+    .filter((line) => /^onceonly_dedup_\w+_total/.test(line))
     .join('\n'),
 )

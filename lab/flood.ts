@@ -28,7 +28,7 @@ const common = { rate: Number(values.rate), slow: Number(values.slow), halfSent:
 const ends: (() => Promise<unknown>)[] = []
 const context = { after: (end: () => Promise<unknown>) => void ends.push(end) }
 const gaugesOf = (text: string) =>
-  ['http_requests_under_way', 'http_requests_waiting', 'http_body_bytes'].map((name) =>
+  ['onceonly_http_requests_under_way', 'onceonly_http_requests_waiting', 'onceonly_http_body_bytes'].map((name) =>
     Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]),
   )
 const areZero = (gauges: readonly number[]) => gauges.every((gauge) => gauge === 0)

@@ -105,7 +105,7 @@ export const readUnknowns: Declaration = {
   summary: commandTable.unknowns.summary,
   description:
     `${commandTable.unknowns.details} \`kind\` is \`record\`, \`step\` or \`run\`. There are as many rows as ` +
-    '`dedup_unknown_waiting` and `runs_unknown` count together.',
+    '`onceonly_dedup_unknown_waiting` and `onceonly_runs_unknown` count together.',
   access: 'operator',
   query: queryOf(commandTable.unknowns),
   answers: {

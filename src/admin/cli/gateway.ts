@@ -9,6 +9,7 @@ import { createLedger } from '../../ledger/ledger.ts'
 import { gatewayConsole } from '../console/gateway.ts'
 import { createAdmin } from '../core/admin.ts'
 import { createStanding } from '../core/standing.ts'
+import { observeProcess } from '../telemetry/process.ts'
 import { createPrometheusMeter } from '../telemetry/prometheus.ts'
 import { createTelemetry } from '../telemetry/telemetry.ts'
 import { findConfig, loadConfig } from './config.ts'
@@ -40,6 +41,7 @@ export async function gatewayProgram(values: GatewayValues): Promise<number> {
   const opened = await openStore(values.store)
   const { store } = opened
   const meter = createPrometheusMeter()
+  observeProcess(meter)
   const telemetry = createTelemetry({ meter, standing: createStanding(store), label })
   const lines = createLines((text) => process.stdout.write(text))
   const ledger = createLedger({

@@ -11,7 +11,17 @@ export type {
   StreamEventShape,
 } from './event-shapes.ts'
 export { counters, gauges, histograms } from './instruments.ts'
-export type { Counter, Gauge, Histogram, InstrumentOptions, Labels, Meter, Observation } from './meter.ts'
+export type {
+  Counter,
+  Gauge,
+  Histogram,
+  InstrumentOptions,
+  Labels,
+  Meter,
+  ObservableCounter,
+  Observation,
+} from './meter.ts'
+export { observeProcess } from './process.ts'
 export type { PrometheusMeter } from './prometheus.ts'
 export { createPrometheusMeter } from './prometheus.ts'
 export type { Telemetry, TelemetryOptions } from './telemetry.ts'

@@ -6,6 +6,7 @@ export interface Meter {
   createCounter(name: string, options: InstrumentOptions): Counter
   createHistogram(name: string, options: InstrumentOptions): Histogram
   createObservableGauge(name: string, options: InstrumentOptions): Gauge
+  createObservableCounter(name: string, options: InstrumentOptions): ObservableCounter
 }
 
 export interface InstrumentOptions {
@@ -28,6 +29,9 @@ export interface Histogram {
 export interface Gauge {
   addCallback(callback: (result: Observation) => void | Promise<void>): void
 }
+
+/** A number that only grows and is kept elsewhere, such as the CPU time of the process. */
+export type ObservableCounter = Gauge
 
 export interface Observation {
   observe(value: number, labels?: Labels): void

@@ -32,7 +32,8 @@ export function createPrometheusMeter(): PrometheusMeter {
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
     createCounter: (name, options) => add(counter(name, options)),
     createHistogram: (name, options) => add(histogram(name, options)),
-    createObservableGauge: (name, options) => add(gauge(name, options)),
+    createObservableGauge: (name, options) => add(observed('gauge', name, options)),
+    createObservableCounter: (name, options) => add(observed('counter', name, options)),
     async text() {
       const written = await Promise.all([...families.values()].map(familyText))
       return written.join('')
@@ -128,11 +129,11 @@ function histogramLines(name: string, labels: string, bounds: readonly number[],
   ]
 }
 
-function gauge(name: string, { description }: InstrumentOptions): Family & Gauge {
+function observed(kind: 'gauge' | 'counter', name: string, { description }: InstrumentOptions): Family & Gauge {
   const callbacks: ((result: Observation) => void | Promise<void>)[] = []
   return {
     name,
-    kind: 'gauge',
+    kind,
     help: description,
     addCallback: (callback) => void callbacks.push(callback),
     async lines() {

@@ -25,9 +25,9 @@ test('a hundred thousand keys, callers and names make no more series than there 
   assert.ok(names.has('other'))
   // Five counters and one histogram of seventeen lines, for each name.
   assert.ok(lines.length < 21 * 30, `${lines.length} series`)
-  assert.equal(sum(lines, 'dedup_attempts_total'), 300_000)
-  assert.equal(sum(lines, 'dedup_claims_total'), 100_000)
-  assert.equal(sum(lines, 'dedup_replays_total'), 100_000)
+  assert.equal(sum(lines, 'onceonly_dedup_attempts_total'), 300_000)
+  assert.equal(sum(lines, 'onceonly_dedup_claims_total'), 100_000)
+  assert.equal(sum(lines, 'onceonly_dedup_replays_total'), 100_000)
 })
 
 function sum(lines: readonly string[], name: string): number {
@@ -83,9 +83,9 @@ test('a store that is away is reported as such, and no gauge repeats an old valu
   const meter = createPrometheusMeter()
   createTelemetry({ meter, standing: () => Promise.reject(new Error('away')) })
   const text = await meter.text()
-  assert.match(text, /^store_up 0$/m)
-  assert.doesNotMatch(text, /^dedup_stale_leases/m)
-  assert.doesNotMatch(text, /^claims_up /m, 'there is none')
+  assert.match(text, /^onceonly_store_up 0$/m)
+  assert.doesNotMatch(text, /^onceonly_dedup_stale_leases/m)
+  assert.doesNotMatch(text, /^onceonly_claims_up /m, 'there is none')
 })
 
 test('the load is read on every scrape, and a part that a server does not have is left out', async () => {
@@ -93,12 +93,16 @@ test('the load is read on every scrape, and a part that a server does not have i
   let load: LoadShape = { underWay: 1, waiting: 2, bodyBytes: 3 }
   createTelemetry({ meter }).observeLoad(() => load)
   const before = await meter.text()
-  for (const line of ['http_requests_under_way 1', 'http_requests_waiting 2', 'http_body_bytes 3']) {
+  for (const line of [
+    'onceonly_http_requests_under_way 1',
+    'onceonly_http_requests_waiting 2',
+    'onceonly_http_body_bytes 3',
+  ]) {
     assert.ok(before.split('\n').includes(line), line)
   }
-  assert.doesNotMatch(before, /http_commands_limit/)
+  assert.doesNotMatch(before, /onceonly_http_commands_limit/)
   load = { ...load, most: 64 }
-  assert.match(await meter.text(), /^http_commands_limit 64$/m)
+  assert.match(await meter.text(), /^onceonly_http_commands_limit 64$/m)
 })
 
 test('a second store of claims is counted with the first', async () => {
@@ -110,15 +114,16 @@ test('a second store of claims is counted with the first', async () => {
   }
   const both = await gaugesOf(async () => ({ staleLeases: 10, unknownWaiting: 20 }))
   for (const line of [
-    'store_up 1',
-    'claims_up 1',
-    'dedup_stale_leases 11',
-    'dedup_unknown_waiting 22',
-    'runs_stuck 3',
+    'onceonly_store_up 1',
+    'onceonly_claims_up 1',
+    'onceonly_dedup_stale_leases 11',
+    'onceonly_dedup_unknown_waiting 22',
+    'onceonly_runs_stuck 3',
   ]) {
     assert.ok(both.split('\n').includes(line), line)
   }
   const half = await gaugesOf(() => Promise.reject(new Error('away')))
-  for (const line of ['store_up 1', 'claims_up 0', 'runs_stuck 3']) assert.ok(half.split('\n').includes(line), line)
+  for (const line of ['onceonly_store_up 1', 'onceonly_claims_up 0', 'onceonly_runs_stuck 3'])
+    assert.ok(half.split('\n').includes(line), line)
   assert.doesNotMatch(half, /^dedup_(stale|unknown_waiting)/m)
 })

@@ -148,7 +148,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   }
 }
 
-/** While the store does not answer only `store_up` is reported: other gauges would show old figures. */
+/** While the store does not answer only `onceonly_store_up` is reported: other gauges would show old figures. */
 function observeStanding(
   gauges: Instruments['gauges'],
   ask: () => Promise<StandingShape>,

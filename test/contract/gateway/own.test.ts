@@ -133,11 +133,11 @@ test('one log line and one count for every attempt; neither has a usable secret'
   const { status, body } = await scrape(`Bearer ${metricsToken}`)
   assert.equal(status, 200)
   for (const line of [
-    'http_server_requests_total{operation="POST /things/:id",outcome="dedup_replay"} 1',
-    'http_server_requests_total{operation="none",outcome="none"} 1',
-    'dedup_claims_total{operation="POST /things/:id"',
-    'guard_blocked_total{operation="POST /content"',
-    'store_up 1',
+    'onceonly_http_server_requests_total{operation="POST /things/:id",outcome="dedup_replay"} 1',
+    'onceonly_http_server_requests_total{operation="none",outcome="none"} 1',
+    'onceonly_dedup_claims_total{operation="POST /things/:id"',
+    'onceonly_guard_blocked_total{operation="POST /content"',
+    'onceonly_store_up 1',
   ]) {
     assert.ok(body.includes(line), `${line} in\n${body}`)
   }

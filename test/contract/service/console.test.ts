@@ -67,7 +67,7 @@ test('requests without a token, from another site, or with a forged cookie are r
   assert.equal((await act(sweep)).status, 200)
   assert.equal((await ask('/metrics')).status, 401)
   const metrics = await ask('/metrics', { headers: { authorization: `Bearer ${viewerToken}` } })
-  assert.match(String(metrics.body), /^store_up 1$/m)
+  assert.match(String(metrics.body), /^onceonly_store_up 1$/m)
 })
 
 test('tokens are not to be guessed', async () => {

@@ -62,7 +62,7 @@ async function over(sockets: readonly FloodSocket[]): Promise<void> {
   for (const socket of sockets) socket.destroy()
   await until(
     'everything was given back',
-    async () => (await gauge('http_body_bytes')) + (await gauge('http_requests_under_way')) === 0,
+    async () => (await gauge('onceonly_http_body_bytes')) + (await gauge('onceonly_http_requests_under_way')) === 0,
   )
 }
 
@@ -71,9 +71,9 @@ test('150 half-sent bodies of 8 MiB take a quarter of the memory for bodies, and
   const refused = () => refusedOf(sockets).length
   await until(
     'each is received or refused',
-    async () => (await gauge('http_requests_under_way')) + refused() === sockets.length,
+    async () => (await gauge('onceonly_http_requests_under_way')) + refused() === sockets.length,
   )
-  const bytes = await gauge('http_body_bytes')
+  const bytes = await gauge('onceonly_http_body_bytes')
   assert.equal(bytes, 64 * MIB)
   assert.equal(refused(), 150 - bytes / (8 * MIB))
   assert.match(
@@ -89,7 +89,7 @@ test('a workspace that takes all the places it can get costs another one nothing
   const refused = () => refusedOf(sockets).length
   await until(
     'each is received or refused',
-    async () => (await gauge('http_requests_under_way')) + refused() === sockets.length,
+    async () => (await gauge('onceonly_http_requests_under_way')) + refused() === sockets.length,
   )
   assert.equal(refused(), 350, 'it has three quarters of the places')
   assert.deepEqual(await quietFailures(50, 'places'), [])

@@ -97,7 +97,7 @@ describe('messages with their claims in Redis', () => {
     await store.stop()
     const headers = { authorization: `Bearer ${viewerToken}` }
     const text = await (await fetch(`${open.url}/metrics`, { headers })).text()
-    for (const line of ['store_up 1', 'claims_up 1', 'dedup_unknown_waiting 1'])
+    for (const line of ['onceonly_store_up 1', 'onceonly_claims_up 1', 'onceonly_dedup_unknown_waiting 1'])
       assert.match(text, RegExp(`^${line}$`, 'm'))
   })
 

@@ -56,7 +56,7 @@ onEveryPlace('unknown messages', (place) => {
     assert.match((await commands.run('explain', id)).stdout, /unknown/i)
     const { headers } = operator
     const metrics = async () => (await fetch(`${one.url}/metrics`, { headers })).text()
-    await until('the metric counts it', metrics, (text) => /^dedup_unknown_waiting 1$/m.test(text))
+    await until('the metric counts it', metrics, (text) => /^onceonly_dedup_unknown_waiting 1$/m.test(text))
 
     assert.deepEqual((await resolve(id, { outcome: 'perhaps' })).body.errors?.[0]?.field, 'outcome')
     assert.equal((await resolve('msg_nothing', { outcome: 'sent' })).status, 404)

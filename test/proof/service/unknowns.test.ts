@@ -44,7 +44,7 @@ onEveryPlace('everything unknown', (place) => {
     const headers = { authorization: 'Bearer operator-token-of-tests' }
     const text = await (await fetch(`${one.url}/metrics`, { headers })).text()
     const of = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? Number.NaN)
-    return of('dedup_unknown_waiting') + of('runs_unknown')
+    return of('onceonly_dedup_unknown_waiting') + of('onceonly_runs_unknown')
   }
   const everywhere = async (count: number) => {
     const rows = await listed()

@@ -65,16 +65,16 @@ test('attempts, claims, replays, conflicts and unknowns are counted apart', asyn
   await someCommands(createTelemetry({ meter }))
   const text = await meter.text()
   const has = (line: string) => assert.ok(text.split('\n').includes(line), `${line}\nin\n${text}`)
-  has('dedup_attempts_total{operation="pay"} 7')
-  has('dedup_claims_total{operation="pay",outcome="first"} 2')
-  has('dedup_replays_total{operation="pay",outcome="succeeded"} 2')
-  has('dedup_in_progress_total{operation="pay"} 1')
-  has('dedup_key_reuse_conflicts_total{operation="pay"} 1')
-  has('dedup_settled_total{operation="pay",outcome="unknown"} 1')
-  has('dedup_unknown_total{operation="pay",outcome="became"} 1')
-  has('dedup_unknown_total{operation="pay",outcome="refused"} 1')
-  has('dedup_effect_duration_seconds_count{operation="pay"} 2')
-  has('dedup_key_reuse_by_one_caller 1')
+  has('onceonly_dedup_attempts_total{operation="pay"} 7')
+  has('onceonly_dedup_claims_total{operation="pay",outcome="first"} 2')
+  has('onceonly_dedup_replays_total{operation="pay",outcome="succeeded"} 2')
+  has('onceonly_dedup_in_progress_total{operation="pay"} 1')
+  has('onceonly_dedup_key_reuse_conflicts_total{operation="pay"} 1')
+  has('onceonly_dedup_settled_total{operation="pay",outcome="unknown"} 1')
+  has('onceonly_dedup_unknown_total{operation="pay",outcome="became"} 1')
+  has('onceonly_dedup_unknown_total{operation="pay",outcome="refused"} 1')
+  has('onceonly_dedup_effect_duration_seconds_count{operation="pay"} 2')
+  has('onceonly_dedup_key_reuse_by_one_caller 1')
 })
 
 test("OpenTelemetry's own meter and tracer: the same numbers, a span per claim and effect, replays linked to the effect", async () => {
@@ -90,7 +90,7 @@ test("OpenTelemetry's own meter and tracer: the same numbers, a span per claim a
   await someCommands(telemetry)
   await meters.forceFlush()
   const counted = numbers.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
-  const attempts = counted.find(({ descriptor }) => descriptor.name === 'dedup_attempts_total')
+  const attempts = counted.find(({ descriptor }) => descriptor.name === 'onceonly_dedup_attempts_total')
   assert.deepEqual(
     attempts?.dataPoints.map(({ attributes, value }) => ({ ...attributes, value })),
     [{ operation: 'pay', value: 7 }],
@@ -147,9 +147,9 @@ test('steps of runs are counted by what they came to, under the name of the defi
   const { steps } = await handle.view()
   await engine.resolve('o', steps.at(-1)?.key ?? '', { kind: 'succeeded', result: 'posted' })
   assert.equal(await handle.result({ waitMs: 120_000 }), 'posted')
-  const lines = (await meter.text()).split('\n').filter((line) => line.startsWith('run_steps_total{'))
+  const lines = (await meter.text()).split('\n').filter((line) => line.startsWith('onceonly_run_steps_total{'))
   const counted = new Map(lines.map((line) => line.split('} ') as [string, string]))
-  const of = (outcome: string) => Number(counted.get(`run_steps_total{operation="order",outcome="${outcome}"`) ?? 0)
+  const of = (outcome: string) => Number(counted.get(`onceonly_run_steps_total{operation="order",outcome="${outcome}"`) ?? 0)
   assert.deepEqual([of('succeeded'), of('retrying'), of('unknown'), of('failed')], [2, 2, 1, 0], lines.join('\n'))
   // All three are taken after the operator resolved them; how often the run was released before depends on the pauses.
   assert.ok(of('replayed') >= 3, lines.join('\n'))

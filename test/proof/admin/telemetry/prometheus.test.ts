@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { counters, createPrometheusMeter, createTelemetry, gauges, histograms } from 'onceonly/telemetry'
+import {
+  counters,
+  createPrometheusMeter,
+  createTelemetry,
+  gauges,
+  histograms,
+  observeProcess,
+} from 'onceonly/telemetry'
 import { findProgram, promtool } from '../../../../tools/servers/programs.ts'
 
 const program = await findProgram(promtool)
@@ -28,7 +36,17 @@ async function everything(): Promise<string> {
   for (const { name, about } of Object.values(gauges)) {
     meter.createObservableGauge(name, { description: about }).addCallback((result) => result.observe(1))
   }
+  observeProcess(meter)
   return await meter.text()
+}
+
+interface Panel {
+  readonly targets?: readonly { readonly expr: string }[]
+}
+
+function dashboardQueries(): readonly string[] {
+  const { panels } = JSON.parse(readFileSync(join(ops, 'dashboard.json'), 'utf8')) as { readonly panels: Panel[] }
+  return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
 }
 
 test('every metric passes promtool', options, async () => {
@@ -44,6 +62,24 @@ test('the alert rules are valid, and each of them fires in its case and in no qu
   assert.equal(status, 0, text)
 })
 
+test('every query of the dashboard is one, and only for the jobs that were picked', options, (t) => {
+  const queries = dashboardQueries()
+  assert.ok(queries.length > 20)
+  const rules = queries.map((expr, at) => {
+    for (const [selector] of expr.matchAll(METRIC)) assert.ok(expr.includes(`${selector}{job=~"$job"`), expr)
+    return { record: `dashboard:${at}`, expr: expr.replaceAll('$__rate_interval', '5m') }
+  })
+  const folder = mkdtempSync(join(tmpdir(), 'onceonly-rules-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'rules.yaml')
+  // JSON is YAML.
+  writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }))
+  const { status, text } = promtoolSays(['check', 'rules', file])
+  assert.equal(status, 0, text)
+})
+
+const METRIC = /\b(?:onceonly|process|nodejs)_[a-z_]+\b/g
+
 test('every alert has a case, and every metric of alerts and dashboard exists', async () => {
   createTelemetry({ meter: createPrometheusMeter() })
   const rules = readFileSync(join(ops, 'alerts.yaml'), 'utf8')
@@ -51,20 +87,12 @@ test('every alert has a case, and every metric of alerts and dashboard exists', 
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name)
   assert.equal(alerts.length, 10)
   for (const name of alerts) assert.ok(cases.includes(`alertname: ${name}`), name)
-  const ours = new Set(
-    [...Object.values(counters), ...Object.values(histograms), ...Object.values(gauges)].map(
-      ({ name }) => name as string,
-    ),
-  )
-  const prefix = /\b(?:dedup|guard|outbox|inbox|runs?|saga|stream|http_server|store|operator|background)_[a-z_]+\b/g
-  const dashboard = readFileSync(join(ops, 'dashboard.json'), 'utf8')
-  const expressions = [...rules.matchAll(/expr: (.*)/g), ...dashboard.matchAll(/"expr": "(.*)"/g)].map(
-    ([, text = '']) => text,
-  )
+  const ours = new Set([...(await everything()).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
+  const expressions = [...[...rules.matchAll(/expr: (.*)/g)].map(([, text = '']) => text), ...dashboardQueries()]
   assert.ok(expressions.length > 20)
   for (const text of expressions) {
-    for (const [name] of text.matchAll(prefix)) {
-      assert.ok(ours.has(name.replace(/_(?:bucket|count|sum)$/, '')), `${name} in ${text}`)
-    }
+    const names = [...text.matchAll(METRIC)].map(([name]) => name.replace(/_(?:bucket|count|sum)$/, ''))
+    assert.notEqual(names.length, 0, text)
+    for (const name of names) assert.ok(ours.has(name), `${name} in ${text}`)
   }
 })

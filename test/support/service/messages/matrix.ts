@@ -167,7 +167,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
       assert.deepEqual(keys((page.body as unknown as { rows: Row[] }).rows), unknown.toSorted())
       const headers = { authorization: 'Bearer operator-token-of-tests' }
       const metrics = async () => (await fetch(`${one.url}/metrics`, { headers })).text()
-      const counts = new RegExp(`^dedup_unknown_waiting ${unknown.length}$`, 'm')
+      const counts = new RegExp(`^onceonly_dedup_unknown_waiting ${unknown.length}$`, 'm')
       await until('the gauge counts them', metrics, (lines) => counts.test(lines))
 
       // 3. Explain says how often the provider was called, how that is known, and with which code it failed.
@@ -218,7 +218,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
         )
       }
       assert.deepEqual(await json<Row[]>('unknowns'), [])
-      await until('the gauge counts none', metrics, (lines) => /^dedup_unknown_waiting 0$/m.test(lines))
+      await until('the gauge counts none', metrics, (lines) => /^onceonly_dedup_unknown_waiting 0$/m.test(lines))
     })
   })
 }
