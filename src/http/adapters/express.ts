@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { bodyOnWire, incomingOf, parsedJson, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { incomingOf, sendAnswer } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
-import type { IncomingBody } from '../protocol/exchange.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import { handleOnNode } from '../protocol/handle-node.ts'
-import { bodyConsumed, checkHandler } from '../protocol/options.ts'
+import { checkHandler } from '../protocol/options.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import { checkOptions } from '../protocol/protect-options.ts'
@@ -14,16 +13,11 @@ import type { ProtectedRoute } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
+import type { ReadRequest } from './express-body.ts'
+import { bodyOf } from './express-body.ts'
 
 export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
-
-/** The parts of a request that the adapter reads and sets. */
-interface ReadRequest extends IncomingMessage {
-  readonly originalUrl: string
-  body?: unknown
-  rawBody?: Uint8Array
-}
 
 export interface ExpressOptions<Tx> extends HttpOptions<Request, Tx> {
   /** The largest body that is read where no parser has read it, in bytes. @default 1 MiB */
@@ -34,9 +28,6 @@ export interface ExpressOptions<Tx> extends HttpOptions<Request, Tx> {
 export function keepRawBody(request: IncomingMessage, _response: unknown, bytes: Uint8Array): void {
   ;(request as ReadRequest).rawBody = bytes
 }
-
-/** Bodies that the adapter read itself; parsers undo the content encoding before they show a body. */
-const readHere = new WeakSet<object>()
 
 /** Takes the definition and the handler of one route, and returns what Express takes as its handler. */
 export interface ExpressProtect<Tx> {
@@ -124,33 +115,6 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<T
 
 type Context<Tx> = HandlerContext<Tx, EffectKind, 'optional'>
 type Handler<Tx> = (request: Request, response: Response, context: Context<Tx>) => unknown
-
-/** The raw bytes: kept by a parser, or still unread; otherwise what a parser made of them. */
-async function bodyOf(request: ReadRequest, maxBytes: number): Promise<IncomingBody> {
-  const inflated = !readHere.has(request)
-  if (request.rawBody !== undefined) return { bytes: request.rawBody, inflated }
-  if (request.body instanceof Uint8Array) return { bytes: request.body, inflated }
-  if (typeof request.body === 'string') return { bytes: Buffer.from(request.body), inflated }
-  if (request.body !== undefined && !isUnparsed(request)) return { parsed: request.body }
-  if (request.readableDidRead && bodyOnWire(request)) {
-    const { method = 'GET', originalUrl: target } = request
-    throw bodyConsumed(
-      { method, target },
-      'use express.json({ verify: keepRawBody }) in place of the parser that read it',
-    )
-  }
-  const bytes = request.readableEnded ? Buffer.alloc(0) : await readBody(request, maxBytes)
-  readHere.add(request)
-  request.rawBody = bytes
-  // Parsers that come later find the stream at its end, and keep what stands here.
-  request.body = parsedJson(request, bytes)
-  return { bytes }
-}
-
-/** Express 4's parsers set `{}` where they read nothing. */
-function isUnparsed({ body, readableDidRead }: ReadRequest): boolean {
-  return !readableDidRead && typeof body === 'object' && body !== null && Object.keys(body).length === 0
-}
 
 /** `GET /operations/{id}` as a handler of Express. */
 export function operationStatus<Tx>(options: StatusOptions<Request, Tx>): RequestHandler {

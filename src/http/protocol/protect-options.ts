@@ -12,21 +12,29 @@ const protectOptions = {
   operationsPath: true,
 } satisfies Record<keyof HttpOptions<never, never>, true>
 
-/** What `createProtect` is given, checked when the server starts and not with its first request. */
-export function checkOptions<N, Tx>(options: HttpOptions<N, Tx>, adapters: readonly string[] = []): void {
+/**
+ * What `createProtect` is given, checked when the server starts and not with its first request.
+ *
+ * @param caller the function that takes the options, as users call it
+ */
+export function checkOptions<N, Tx>(
+  options: HttpOptions<N, Tx>,
+  adapters: readonly string[] = [],
+  caller = 'createProtect',
+): void {
   const { ledger, who } = options
   if (typeof ledger !== 'object' || ledger === null) {
-    refuseOption('ledger', 'createProtect needs a `ledger`: pass createLedger({ store }).')
+    refuseOption('ledger', `${caller} needs a \`ledger\`: pass createLedger({ store }).`)
   }
   if (typeof ledger.operation !== 'function') {
     const what = 'claims' in ledger ? 'is a store' : 'is not a ledger'
-    refuseOption('ledger', `The \`ledger\` of createProtect ${what}: pass createLedger({ store }).`)
+    refuseOption('ledger', `The \`ledger\` of ${caller} ${what}: pass createLedger({ store }).`)
   }
   if (typeof who !== 'function') {
     refuseOption(
       'who',
-      'createProtect needs `who`: a function that returns { tenant, caller } of the authenticated request, for example (request) => ({ tenant: request.user.orgId, caller: request.user.id }).',
+      `${caller} needs \`who\`: a function that returns { tenant, caller } of the authenticated request, for example (request) => ({ tenant: request.user.orgId, caller: request.user.id }).`,
     )
   }
-  refuseUnknown('createProtect', options, [...Object.keys(protectOptions), ...adapters])
+  refuseUnknown(caller, options, [...Object.keys(protectOptions), ...adapters])
 }
