@@ -17,6 +17,7 @@ const checked: ReadonlySet<string> = new Set([
   'onceonly/koa',
   'onceonly/fetch',
   'onceonly/node',
+  'onceonly/nest',
   'onceonly/outbox',
   'onceonly/inbox',
   'onceonly/saga',

@@ -37,6 +37,9 @@ const below = {
 
   runs: heart,
 
+  // For other worlds: they put the parts of several wings together.
+  'platforms/nest': ['ledger/core', 'ledger', 'http/protocol', 'http/adapters'],
+
   // What a browser loads: neither a store nor a server is behind these doors.
   'streams/parts': ['ledger/core'],
   'streams/protocol': ['ledger/core', 'streams/parts', 'streams'],

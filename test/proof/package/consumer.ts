@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { installOwnPackages } from '../../support/own-packages.ts'
 import { npm, root } from './packed.ts'
 
 /** The oldest compiler that we promise, the one of this repository, and the native one. */
@@ -18,9 +19,15 @@ const compilerOptions = {
   emitDeclarationOnly: true,
   outDir: 'declarations',
   allowImportingTsExtensions: true,
+  // As Nest wants it.
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
 }
 
 const borrowed = ['@koa/router', '@types', 'express', 'fastify', 'hono', 'koa', 'pg', 'ws'] as const
+
+/** From the packages that only tests need. */
+const frameworks = ['@nestjs', 'reflect-metadata', 'rxjs'] as const
 
 /** What the README leaves to its reader. */
 const readersOwn = `
@@ -40,9 +47,13 @@ const deliver = async ({ to, text }: { to: string; text: string }) => \`\${to}: 
  * A project of a user, outside of the repository: the installed package, routes for every framework, the code of the
  * README and of the start page, and every \`@example\` that an editor shows.
  */
-export function writeConsumer(folder: string, installed: string): void {
+export async function writeConsumer(folder: string, installed: string): Promise<void> {
   mkdirSync(join(folder, 'node_modules'), { recursive: true })
   for (const name of borrowed) link(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+  const own = await installOwnPackages(join(import.meta.dirname, '../frameworks/app'))
+  if (own.kind === 'installed') {
+    for (const name of frameworks) link(join(own.nodeModules, name), join(folder, 'node_modules', name))
+  }
   // A copy: our declarations must find the frameworks of this project.
   for (const part of ['package.json', 'dist']) {
     cpSync(join(installed, part), join(folder, 'node_modules', 'onceonly', part), { recursive: true })

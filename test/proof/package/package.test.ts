@@ -78,7 +78,7 @@ test('no test is published', () => {
 test('the start page, followed literally from an empty folder, ends with a protected endpoint', start)
 
 const consumer = join(folder, 'consumer')
-writeConsumer(consumer, installed)
+await writeConsumer(consumer, installed)
 const fetched = fetchCompilers(join(folder, 'compilers'))
 for (const [name, version] of Object.entries(compilers)) {
   test(`${name}, strict: routes, README, start page and every example compile`, { skip: fetched.missing }, () => {

@@ -1,0 +1,8 @@
+export type { ProtectedRoute } from '../../http/protocol/route.ts'
+export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../../http/protocol/running.ts'
+export type { IdempotentDecorator, ShowOperationOptions } from './decorators.ts'
+export { Idempotent, Once, ShowOperation } from './decorators.ts'
+export type { NestOptions, NestRequest } from './host.ts'
+export { OnceonlyHost } from './host.ts'
+export type { NestAsyncOptions, OnceonlyDynamicModule } from './module.ts'
+export { OnceonlyModule } from './module.ts'
