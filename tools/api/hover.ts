@@ -18,6 +18,7 @@ const checked: ReadonlySet<string> = new Set([
   'onceonly/fetch',
   'onceonly/node',
   'onceonly/nest',
+  'onceonly/lambda',
   'onceonly/outbox',
   'onceonly/inbox',
   'onceonly/saga',

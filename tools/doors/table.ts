@@ -39,6 +39,7 @@ const below = {
 
   // For other worlds: they put the parts of several wings together.
   'platforms/nest': ['ledger/core', 'ledger', 'http/protocol', 'http/adapters'],
+  'platforms/lambda': ['runtime', 'ledger/core', 'http/protocol', 'events/inbox'],
 
   // What a browser loads: neither a store nor a server is behind these doors.
   'streams/parts': ['ledger/core'],

@@ -11,7 +11,7 @@ export function untilBegun(signal: AbortSignal | undefined): { readonly signal: 
   return { signal: controller.signal, stop: () => signal.removeEventListener('abort', leave) }
 }
 
-/** For a client that is gone: it is not read. */
+/** A client that is gone does not read it; a function that has to end in time sends it. */
 export function hungUp(problems: ProblemWriter): Answer {
-  return problems.write('retry-later', { detail: 'The client hung up.' })
+  return problems.write('retry-later', { detail: 'The request ended while it waited for its turn.' })
 }

@@ -14,7 +14,10 @@ test('a retry with an expired key is counted apart', async () => {
   await store.clock.advance(DAY, { timeoutMs: 5_000 })
   assert.equal((await pay.execute(who, 1, () => 'never')).kind, 'refused')
   const lines = (await meter.text()).split('\n')
-  for (const line of ['onceonly_dedup_expired_retries_total{operation="pay"} 1', 'onceonly_dedup_attempts_total{operation="pay"} 2']) {
+  for (const line of [
+    'onceonly_dedup_expired_retries_total{operation="pay"} 1',
+    'onceonly_dedup_attempts_total{operation="pay"} 2',
+  ]) {
     assert.ok(lines.includes(line), line)
   }
 })

@@ -149,7 +149,8 @@ test('steps of runs are counted by what they came to, under the name of the defi
   assert.equal(await handle.result({ waitMs: 120_000 }), 'posted')
   const lines = (await meter.text()).split('\n').filter((line) => line.startsWith('onceonly_run_steps_total{'))
   const counted = new Map(lines.map((line) => line.split('} ') as [string, string]))
-  const of = (outcome: string) => Number(counted.get(`onceonly_run_steps_total{operation="order",outcome="${outcome}"`) ?? 0)
+  const of = (outcome: string) =>
+    Number(counted.get(`onceonly_run_steps_total{operation="order",outcome="${outcome}"`) ?? 0)
   assert.deepEqual([of('succeeded'), of('retrying'), of('unknown'), of('failed')], [2, 2, 1, 0], lines.join('\n'))
   // All three are taken after the operator resolved them; how often the run was released before depends on the pauses.
   assert.ok(of('replayed') >= 3, lines.join('\n'))
