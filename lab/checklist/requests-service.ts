@@ -121,8 +121,8 @@ export const requestsOfServices: readonly Row[] = [
       {
         without: 'a duplicate that waited too long is answered that the first attempt runs',
         file: 'src/ledger/transact.ts',
-        find: "const twin = isOnceError(error, 'store_busy') && (",
-        replace: 'const twin = false && (',
+        find: "return isOnceError(error, 'store_busy') && (phase",
+        replace: "return false && isOnceError(error, 'store_busy') && (phase",
         noticed: [{ file: scenarios, name: 'while in progress' }],
       },
       {

@@ -199,8 +199,8 @@ export const requests: readonly Row[] = [
       {
         without: 'a final failure undoes the writes of its effect',
         file: 'src/ledger/transact.ts',
-        find: 'const value = await session.savepoint(() =>',
-        replace: 'const value = await (async (work) => work())(() =>',
+        find: 'const value = await inPart(session, (inner) => {',
+        replace: 'const value = await (async (work) => work(session))((inner) => {',
         noticed: [
           { file: effects, name: 'transaction: throw leaves nothing, final undoes the writes and is recorded' },
         ],

@@ -12,7 +12,7 @@ import type { Prober } from './probe.ts'
 import type { Requests } from './requests.ts'
 import type { Settler } from './settle.ts'
 import type { OutboxPort } from './store/outbox.ts'
-import type { Session, Store } from './store/port.ts'
+import type { AdoptedTransactions, Session, Store, Transactions } from './store/port.ts'
 import type { TallyBook } from './tally.ts'
 
 /**
@@ -53,6 +53,10 @@ export interface CommandName {
 /** The shared parts of one ledger. */
 export interface Context {
   readonly store: Store
+  /** Where effects of `transaction` operations run: the store's own, or those of an ORM; null where there are none. */
+  readonly transactions: Transactions<unknown> | null
+  /** Those of an ORM; null without one. */
+  readonly orm: AdoptedTransactions<unknown> | null
   readonly runtime: Runtime
   readonly events: Events
   /** Null without an observer: then nothing is wrapped. */
@@ -74,7 +78,8 @@ export interface Context {
 /** The transaction that the current effect runs in. It follows the effect through its awaits. */
 export interface OpenTransaction {
   readonly store: Store
-  readonly session: Session<unknown>
+  /** In a part with a handle of its own: that of the part. */
+  session: Session<unknown>
   /** Fires when it ended, also when the store ended it under a running effect. */
   readonly signal: AbortSignal
   open: boolean

@@ -31,8 +31,10 @@ import { createRequests } from './requests.ts'
 import type { PartsWithout, ScopeParts } from './scope.ts'
 import { narrowed } from './scope.ts'
 import { createSettler } from './settle.ts'
+import { adopt } from './store/foreign.ts'
+import type { OrmTransactions } from './store/orm.ts'
 import type { OutboxPort } from './store/outbox.ts'
-import type { Store, TransactionalStore } from './store/port.ts'
+import type { AdoptedTransactions, Store, TransactionalStore, Transactions } from './store/port.ts'
 import type { Sweeper } from './sweep.ts'
 import { createSweeper } from './sweep.ts'
 import { createTallyBook } from './tally.ts'
@@ -79,9 +81,15 @@ export interface Ledger<Tx> extends Operator {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-export interface LedgerOptions<S extends Store> {
+export interface LedgerOptions<S extends Store, Tx = TxOf<S>> {
   /** Where records are kept: `postgresStore(pool)`, `sqliteStore(path)`, `redisStore(client)` or `memoryStore()`. */
   readonly store: S
+  /**
+   * Runs `transaction` operations in transactions of your ORM, on the store's database: `kysely(db)` of
+   * `onceonly/kysely`. The `tx` of an effect is the ORM's own handle then.
+   * @default the store's own transactions
+   */
+  readonly transactions?: OrmTransactions<Tx>
   /** Lets effects of transactions add messages that commit with them: `createOutbox({ store })`. @default none */
   readonly outbox?: OutboxPort<TxOf<S>>
   /** Called with every event: claims, outcomes, replays and what needs an operator. @default none */
@@ -101,6 +109,7 @@ const ROUNDS_PER_LEASE = 3
 
 const ledgerOptionNames = [
   'store',
+  'transactions',
   'outbox',
   'on',
   'around',
@@ -124,7 +133,7 @@ const ledgerOptionNames = [
  * await once.stop()
  * ```
  */
-export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger<TxOf<S>> {
+export function createLedger<S extends Store, Tx = TxOf<S>>(options: LedgerOptions<S, Tx>): Ledger<Tx> {
   checkOptionNames('createLedger', options, ledgerOptionNames)
   const { store, background = true } = options ?? {}
   checkStore('createLedger', store)
@@ -150,7 +159,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
       const text = `Operation ${op.name} is declared twice. Declare it once, and share what \`operation\` returns.`
       throw new OnceError('bad_option', text)
     }
-    if (op.effect === 'transaction' && store.transactions === undefined) {
+    if (op.effect === 'transaction' && context.transactions === null) {
       throw new OnceError(
         'bad_option',
         `The ${store.name} store has no transactions for ${op.name}. Use sqliteStore(path) or postgresStore(pool), or another \`effect\`.`,
@@ -178,14 +187,14 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
   }
 
   const stop = () => (stopping ??= drain())
-  const scoped = (fixed: ScopeParts): LedgerScope<TxOf<S>, ScopeParts> => ({
+  const scoped = (fixed: ScopeParts): LedgerScope<Tx, ScopeParts> => ({
     operation: (definition: AnyDefinition) => operation(definition).scope(fixed) as never,
     scope: (further) => scoped(narrowed(fixed, further)) as never,
   })
   return {
     ...createOperator(context, declared),
     store,
-    operation: operation as Ledger<TxOf<S>>['operation'],
+    operation: operation as Ledger<Tx>['operation'],
     scope: (fixed) => scoped(narrowed({}, fixed)) as never,
     unique(tenant, scope, value, { owner }) {
       const outer = openTransaction()
@@ -205,13 +214,16 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
   }
 }
 
-function createContext<S extends Store>(options: LedgerOptions<S>): Context {
-  const { store, outbox, around = null, runtime = createRuntime() } = options
+function createContext<S extends Store, Tx>(options: LedgerOptions<S, Tx>): Context {
+  const { store, transactions, outbox, around = null, runtime = createRuntime() } = options
   const events = createListeners<LedgerEvent>()
   const requests = createRequests(store.claims, runtime)
   const cache = createReplayCache(runtime)
+  const orm = transactions === undefined ? null : adopt('createLedger', store, transactions)
   return {
     store,
+    transactions: (orm as Transactions<unknown> | null) ?? store.transactions ?? null,
+    orm: orm as AdoptedTransactions<unknown> | null,
     runtime,
     events,
     around,

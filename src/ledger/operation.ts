@@ -5,16 +5,20 @@ import { begin, execute } from './begin.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
 import { claimCommand } from './claim.ts'
 import type { Context } from './context.ts'
+import { stopped } from './context.ts'
 import type { IdentityParts } from './core/identity.ts'
 import { checkIdentity, recordIdOf } from './core/identity.ts'
+import { checkOptionNames } from './core/option-names.ts'
 import type { Declared } from './declared.ts'
 import { commandOf } from './declared.ts'
 import type { Effect } from './effect.ts'
 import type { EffectContext, TransactionContext } from './effect-context.ts'
 import type { Begun } from './granted.ts'
 import type { Execution } from './present.ts'
+import { present } from './present.ts'
 import type { PartsWithout, ScopeParts } from './scope.ts'
 import { narrowed, partsIn } from './scope.ts'
+import { withinTransaction } from './transact.ts'
 
 /** What every operation has, whatever its effect is given. `Parts` is what a call gives of its identity. */
 export interface Operation<I, C, Parts = IdentityParts> {
@@ -39,6 +43,24 @@ export interface Operation<I, C, Parts = IdentityParts> {
 /** An operation whose effect commits together with its record. */
 export interface TransactionalOperation<I, Tx, Parts = IdentityParts>
   extends Operation<I, TransactionContext<Tx>, Parts> {
+  /**
+   * The same inside a transaction that your ORM has open already: your commit commits both, your rollback undoes both. An
+   * effect that throws undoes what it wrote itself; your transaction continues.
+   *
+   * @param handle what the callback of your ORM's transaction was given
+   * @example
+   * await db.transaction().execute(async (trx) => {
+   *   await trx.insertInto('carts').values({ id }).execute()
+   *   await place.within(trx, { tenant, caller, key }, order, ({ tx }) => tx.insertInto('orders').values(order).execute())
+   * })
+   */
+  within<T>(
+    handle: Tx,
+    parts: Parts,
+    input: I,
+    effect: (context: TransactionContext<Tx>) => T | Promise<T>,
+    options?: Pick<CallOptions, 'as'>,
+  ): Promise<T>
   /** The same operation with fixed parts of the identity; calls give the rest. */
   scope<F extends ScopeParts>(fixed: F): TransactionalOperation<I, Tx, PartsWithout<Parts, F>>
 }
@@ -65,7 +87,7 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
     checkCallOptions(method, options)
     return execute(context, op, { parts: partsOf(parts), input, options }, effect) as Promise<Execution<never>>
   }
-  const operation = {
+  const operation: Operation<I, never, object> & Pick<LeasedOperation<I, object>, 'scope'> = {
     name: op.name,
     scope: (fixed) => createOperation(context, op, narrowed(scope ?? {}, fixed)) as never,
     run: async (parts, input, effect, options) => valueOf(await call('run', parts, input, effect, options)),
@@ -74,8 +96,21 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
       checkBeginOptions(op, options)
       return begin(context, op, { parts: partsOf(parts), input, options }) as Awaitable<Begun<never>>
     },
-  } satisfies TransactionalOperation<I, never, object>
-  if (op.effect === 'transaction') return operation
+  }
+  if (op.effect === 'transaction') {
+    return {
+      ...operation,
+      scope: (fixed) => createOperation(context, op, narrowed(scope ?? {}, fixed)) as never,
+      async within(handle, parts, input, effect, options = NO_OPTIONS) {
+        checkEffect('within', effect)
+        checkOptionNames('`within`', options, ['as'])
+        if (context.life.stopped) throw stopped()
+        const command = commandOf(op, partsOf(parts), input, options)
+        const landing = await withinTransaction(context, op, command, effect, handle)
+        return valueOf((await present(context, op, command, landing, true)) as Execution<never>)
+      },
+    } satisfies TransactionalOperation<I, never, object>
+  }
   return {
     ...operation,
     async claim(parts, input, options = {}) {

@@ -22,7 +22,8 @@ import { packFinal } from './outcome.ts'
 import { present } from './present.ts'
 import { refusal, stillRunning } from './refusal.ts'
 import type { OutboxMessage } from './store/outbox.ts'
-import type { Session, TransactionalStore } from './store/port.ts'
+import type { Session, TransactionCall, Transactions } from './store/port.ts'
+import { inPart } from './store/port.ts'
 import { claimUnique } from './unique.ts'
 
 const RETRY = { baseMs: 10, capMs: 500 }
@@ -70,18 +71,13 @@ export async function leadTransaction(
   const hot = await readAgain(context, op, command)
   if (hot !== null) return hot
   const { runtime } = context
-  const { transactions } = context.store as TransactionalStore<unknown>
-  const waitMs = typeof op.whileRunning === 'string' ? 0 : op.whileRunning.waitMs
+  const transactions = context.transactions as Transactions<unknown>
+  const waitMs = waitMsOf(op)
   const waits = waitMs > 0
   const deadline = runtime.monotonicMs() + Math.max(waitMs, limits.transactionLockMs)
-  const call = {
-    timeoutMs: op.leaseMs,
-    // Who refuses a running twin still waits for the rows of its own effect, or for SQLite's only writer.
-    lockMs: waits ? Math.min(waitMs, limits.transactionLockMs) : limits.transactionLockMs,
-    refuseTwinOf: waits ? null : command.id,
-  }
+  const call = callOf(op, command)
   // The claim id stays the same over all tries: so a commit whose answer was lost is recognised.
-  const turn = newTurn(context, null)
+  const turn = newTurn(context)
   const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
   const begins = () => {
     // An earlier try was rolled back, and an effect that was handed over cannot run again.
@@ -103,7 +99,7 @@ export async function leadTransaction(
       // The store may have ended the transaction while its effect still runs: its further work is lost.
       turn.end()
       if (isOnceError(error) && error.applied === 'maybe') turn.inDoubt = true
-      const twin = isOnceError(error, 'store_busy') && (turn.phase === 'claiming' || error.details['twin'] === true)
+      const twin = meetsTwin(error, turn)
       // Waiting for a turn is no try: on SQLite another transaction has the only writer.
       const begun = turn.phase !== 'begin' || !isOnceError(error, 'store_busy')
       const mayRepeat = isOnceError(error) && mayRunAgain(error)
@@ -118,6 +114,21 @@ export async function leadTransaction(
       else if (isVerdict(error)) throw error.error
       else throw turn.inDoubt && isOnceError(error) ? inDoubt(error) : error
     }
+  }
+}
+
+function waitMsOf({ whileRunning }: Declared): number {
+  return typeof whileRunning === 'string' ? 0 : whileRunning.waitMs
+}
+
+function callOf(op: Declared, command: Command): TransactionCall {
+  const waitMs = waitMsOf(op)
+  const waits = waitMs > 0
+  return {
+    timeoutMs: op.leaseMs,
+    // Who refuses a running twin still waits for the rows of its own effect, or for SQLite's only writer.
+    lockMs: waits ? Math.min(waitMs, limits.transactionLockMs) : limits.transactionLockMs,
+    refuseTwinOf: waits ? null : command.id,
   }
 }
 
@@ -141,6 +152,11 @@ function noteSettled({ events }: Context, { identity }: Command, landing: Landin
   events.emit({ kind: 'settled', identity, state, attempt: 1 })
 }
 
+/** Whatever waits while it claims, waits for the row of a twin. */
+function meetsTwin(error: unknown, { phase }: Turn): boolean {
+  return isOnceError(error, 'store_busy') && (phase === 'claiming' || error.details['twin'] === true)
+}
+
 /** Deadlocks, serialisation failures, lost connections: nothing happened, or the claim id will show it. */
 function mayRunAgain(error: OnceError): boolean {
   return error.code === 'store_busy' || error.code === 'store_unavailable'
@@ -157,6 +173,8 @@ interface Turn {
   inDoubt: boolean
   /** The transaction that a nested one is part of: they end together. */
   readonly outer: OpenTransaction | null
+  /** Its transaction began elsewhere: the claim may see what that has written, before it is committed. */
+  readonly inside: boolean
   /** Notifies the effect that its transaction is over. */
   end(): void
 }
@@ -168,9 +186,9 @@ function rolledBack(cause: unknown): OnceError {
   })
 }
 
-function newTurn(context: Context, outer: OpenTransaction | null): Turn {
-  const claimId = context.runtime.newId()
-  return { claimId, phase: 'begin', effectBegan: false, done: null, inDoubt: false, outer, end: () => {} }
+function newTurn({ runtime }: Context, inside = false, outer: OpenTransaction | null = null): Turn {
+  const state = { phase: 'begin', effectBegan: false, done: null, inDoubt: false } as const
+  return { ...state, claimId: runtime.newId(), inside, outer, end: () => {} }
 }
 
 async function inSession(
@@ -186,7 +204,7 @@ async function inSession(
   // 1. The claim is the first statement: a twin waits for our row, and then replays.
   turn.phase = 'claiming'
   // A record that the outermost claim finds was committed by others; a nested one may see what its own outer wrote.
-  const askedAt = turn.outer === null ? context.runtime.monotonicMs() : null
+  const askedAt = turn.inside ? null : context.runtime.monotonicMs()
   const around = context.around ?? unwatched
   const { decision, record, now } = await around('claim', command, () => session.apply(request))
   turn.phase = 'effect'
@@ -237,11 +255,13 @@ async function runInside(
   try {
     // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
     const act = async () => effect(given as never)
-    const value = await session.savepoint(() =>
-      inTransaction(transaction, () => around('effect', grant, act)).catch((thrown: unknown) => {
+    const value = await inPart(session, (inner) => {
+      transaction.session = inner
+      Object.assign(given, { tx: inner.tx })
+      return inTransaction(transaction, () => around('effect', grant, act)).catch((thrown: unknown) => {
         throw readable(thrown)
-      }),
-    )
+      })
+    })
     const packed = packReported(context, op, grant, { value })
     // 3. The outcome, in the same transaction. 4. The store commits when we return.
     const pointer = packed.pointer ?? given.pointer
@@ -272,27 +292,30 @@ async function settleInside(
 }
 
 function contextOf(context: Context, transaction: OpenTransaction, ground: Ground): TransactionContext<unknown> {
-  const { session } = transaction
   const { check, grant } = ground
   const { id, claimId, fence, identity, incarnation } = grant
   let messages = 0
   const attempt = createEffectContext(ground, async (pointer) => {
-    await session.apply({ kind: 'attach', id, claimId, fence, pointer })
+    await transaction.session.apply({ kind: 'attach', id, claimId, fence, pointer })
   })
   return Object.assign(attempt, {
-    tx: session.tx,
+    tx: transaction.session.tx,
     outbox: {
       async add(message: OutboxMessage) {
         check()
         if (context.outbox === null) throw new OnceError('outbox_missing', 'This ledger has no outbox.')
         // Numbered in order: the same command adds the same messages under the same ids.
-        await context.outbox.add(session.tx, { ...message, id: effectKeyOf(id, incarnation, `outbox:${messages++}`) })
+        const { sql, tx } = transaction.session
+        await context.outbox.add(sql ?? tx, {
+          ...message,
+          id: effectKeyOf(id, incarnation, `outbox:${messages++}`),
+        })
       },
     },
     async unique(scope: string, value: string) {
       check()
       const claim = { tenant: identity.tenant, scope, value, owner: id }
-      const answer = await claimUnique((request) => session.apply(request), context.runtime, claim)
+      const answer = await claimUnique((request) => transaction.session.apply(request), context.runtime, claim)
       if (answer.kind === 'taken') attempt.note({ taken: `${scope} ${value}`.slice(0, limits.noteChars) })
       return answer
     },
@@ -308,11 +331,40 @@ export async function joinTransaction(
   outer: OpenTransaction,
 ): Promise<Landing> {
   const { session } = outer
-  const turn = newTurn(context, outer)
+  const turn = newTurn(context, true, outer)
   try {
     const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
-    return await session.savepoint(() => inSession(context, op, command, session, effect, turn, request, () => {}))
+    return await inPart(session, (inner) => inSession(context, op, command, inner, effect, turn, request, () => {}))
   } catch (error) {
+    throw isVerdict(error) ? error.error : error
+  }
+}
+
+/** Inside a transaction that the user's ORM has open: it commits with that, or not at all. */
+export async function withinTransaction(
+  context: Context,
+  op: Declared,
+  command: Command,
+  effect: Effect,
+  handle: unknown,
+): Promise<Landing> {
+  const { orm } = context
+  if (orm === null) {
+    const text = `\`within\` of ${op.name} needs an ORM: createLedger({ store, transactions: kysely(db) }). Nothing was claimed.`
+    throw new OnceError('bad_option', text)
+  }
+  const turn = newTurn(context, true)
+  const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
+  try {
+    return await orm.within(
+      handle,
+      (session) => inSession(context, op, command, session, effect, turn, request, () => {}),
+      callOf(op, command),
+    )
+  } catch (error) {
+    turn.end()
+    const twin = meetsTwin(error, turn)
+    if (twin) return behindTwin(context, op, command)
     throw isVerdict(error) ? error.error : error
   }
 }

@@ -10,6 +10,8 @@ const below = {
   'ledger/store': ['runtime', 'ledger/core'],
   'ledger/stores/*': ['runtime', 'ledger/core', 'ledger/store'],
   ledger: ['runtime', 'ledger/core', 'ledger/store'],
+  // Adapters to ORMs, by their shape.
+  'ledger/orms': ['ledger/core', 'ledger/store'],
   'ledger/guard': ['runtime', 'ledger/core', 'ledger'],
 
   'http/client': ['ledger/core'],

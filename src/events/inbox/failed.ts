@@ -2,6 +2,7 @@ import { isOnceError } from '../../ledger/core/errors.ts'
 import { backoffMs } from '../../ledger/core/retry.ts'
 import { released } from '../../ledger/core/verdict.ts'
 import { packFailure } from '../../ledger/outcome.ts'
+import { sqlBehind } from '../../ledger/store/foreign.ts'
 import type { Parts } from './parts.ts'
 import { identityOf } from './parts.ts'
 import { postpone } from './postpone.ts'
@@ -55,7 +56,8 @@ export async function park(parts: Parts, delivery: Delivery, turn: Turn, sentenc
   const { message, key, fingerprint } = delivery
   const { order, settings } = parts
   const place = settings.ordered === null ? null : order.placeOf(message)
-  const execution = await parts.messages.execute(identityOf(parts, key), fingerprint, async ({ tx }) => {
+  const execution = await parts.messages.execute(identityOf(parts, key), fingerprint, async (context) => {
+    const tx = sqlBehind(context.tx)
     const itsTurn = place !== null && (await order.hold(tx, place)).expected === place.sequence
     if (itsTurn && sentence.reason === 'hole') throw released(postpone('The missing messages came after all.'))
     // The following messages of the key continue without it.

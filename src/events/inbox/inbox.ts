@@ -61,7 +61,7 @@ export interface Inbox<Tx> {
  * })
  * ```
  */
-export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx> {
+export function createInbox<Tx>(given: InboxOptions<Tx>): Inbox<Tx> {
   checkOptions('createInbox', given, inboxOptions)
   // Inside, every transaction is just SQL; what more the store's own type can do matters to the effects only.
   const parts = partsOf(given as unknown as InboxOptions<SqlTx>)

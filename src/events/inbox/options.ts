@@ -8,7 +8,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { InboxListener } from './events.ts'
 import type { IncomingMessage } from './port.ts'
 
-export interface InboxOptions<Tx extends SqlTx> {
+export interface InboxOptions<Tx> {
   /** On SQLite or PostgreSQL: records and business writes commit together. */
   readonly ledger: Ledger<Tx>
   /** Who consumes: a message is handled once per consumer. Changing it forgets what was handled. */
@@ -104,7 +104,7 @@ export interface Settings {
   readonly ordered: Required<OrderedOptions> | null
 }
 
-export function settingsOf<Tx extends SqlTx>(options: InboxOptions<Tx>): Settings {
+export function settingsOf<Tx>(options: InboxOptions<Tx>): Settings {
   const { consumer, ordered = false } = options
   if (typeof consumer !== 'string' || consumer.trim() === '') bad('consumer', 'must be a non-blank string')
   if (exceedsBytes(consumer, limits.consumerNameBytes))

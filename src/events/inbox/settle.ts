@@ -3,6 +3,7 @@ import { boundedRetryMs } from '../../ledger/core/retry.ts'
 import type { Verdict } from '../../ledger/core/verdict.ts'
 import { isVerdict, released } from '../../ledger/core/verdict.ts'
 import type { TransactionContext } from '../../ledger/effect-context.ts'
+import { sqlBehind } from '../../ledger/store/foreign.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { inboxEffectKey, keyOf } from './key.ts'
 import type { Place } from './order.ts'
@@ -72,7 +73,7 @@ export async function settleMessage(
   work: TransactionContext<SqlTx>,
   turn: Turn,
 ): Promise<Recorded> {
-  const { tx } = work
+  const tx = sqlBehind(work.tx)
   const { message } = delivery
   const { sentence } = turn
   turn.ran = true

@@ -1,6 +1,8 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { checkOptions } from '../../ledger/core/option-names.ts'
 import { checkSqlStore } from '../../ledger/sql-store.ts'
+import { adopt, sqlBehind } from '../../ledger/store/foreign.ts'
+import type { OrmTransactions } from '../../ledger/store/orm.ts'
 import type { OutboxMessage, OutboxPort } from '../../ledger/store/outbox.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
@@ -11,22 +13,26 @@ import type { OutboxDeadLetters, OutboxStatus } from './operate.ts'
 import { createDeadLetters, statusOf } from './operate.ts'
 import { outboxTablesOf } from './tables.ts'
 
-export interface OutboxOptions {
+export interface OutboxOptions<Handle = never> {
   /** The SQL store of the ledger: messages commit with its transactions. */
   readonly store: SqlStore
+  /** Lets `add` take transactions that your ORM has open: `kysely(db)` of `onceonly/kysely`. @default none */
+  readonly transactions?: OrmTransactions<Handle>
 }
 
 /**
  * Messages of a transaction: rows that commit with it, or not at all. A relay publishes them afterwards. Give the outbox to
  * `createLedger`, or call `add` in a transaction of your own.
  */
-export interface Outbox extends OutboxPort<SqlTx> {
+export interface Outbox<Handle = never> extends OutboxPort<SqlTx | Handle> {
   /**
    * Adds a message. With an id, a second message under it is no message: a command that is tried again adds nothing.
    * Messages of one key are published in the order in which their transactions commit, so that two transactions which add
    * to one key wait for each other.
+   *
+   * @param tx the `tx` of an effect, or the handle of a transaction that your ORM has open
    */
-  add(tx: SqlTx, message: OutboxMessage & { readonly id?: string }): Promise<void>
+  add(tx: SqlTx | Handle, message: OutboxMessage & { readonly id?: string }): Promise<void>
   /** Makes the tables. Without it the first use does, and a transaction that comes too early gets a retryable error. */
   prepare(): Promise<void>
   readonly deadLetters: OutboxDeadLetters
@@ -52,10 +58,12 @@ export interface Outbox extends OutboxPort<SqlTx> {
  * })
  * ```
  */
-export function createOutbox(options: OutboxOptions): Outbox {
-  checkOptions('createOutbox', options, { store: true } satisfies Record<keyof OutboxOptions, true>)
-  const { store } = options
+export function createOutbox<Handle = never>(options: OutboxOptions<Handle>): Outbox<Handle> {
+  const known = { store: true, transactions: true } satisfies Record<keyof OutboxOptions, true>
+  checkOptions('createOutbox', options, known)
+  const { store, transactions } = options
   checkSqlStore('createOutbox', store)
+  const orm = transactions === undefined ? null : adopt('createOutbox', store, transactions)
   const tables = outboxTablesOf(store)
   const { sql } = store
   const add = createAdd(sql)
@@ -68,11 +76,20 @@ export function createOutbox(options: OutboxOptions): Outbox {
       const given = message.id !== undefined
       const id = message.id === undefined ? newMessageId() : checkId(message.id)
       if (tables.state !== 'ready') await firstUse()
-      await add(tx, { id, given, draft })
+      await add(sqlIn(tx), { id, given, draft })
     },
     prepare: tables.prepare,
     deadLetters: createDeadLetters(store, tables),
     status: () => tables.prepare().then(() => statusOf(sql)),
+  }
+
+  function sqlIn(tx: SqlTx | Handle): SqlTx {
+    const sql = sqlBehind(tx)
+    if (typeof sql?.inSavepoint === 'function') return sql
+    if (orm !== null) return orm.sqlOf(tx as Handle)
+    const text =
+      '`outbox.add` needs the `tx` of an effect. For a transaction of your ORM, give createOutbox its `transactions`.'
+    throw new OnceError('bad_option', text)
   }
 
   /**

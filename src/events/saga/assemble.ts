@@ -1,5 +1,6 @@
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import { sqlStoreOf } from '../../ledger/sql-store.ts'
 import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
@@ -41,7 +42,8 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   options: SagaOptions<Data, Events, State, Terminal>,
 ): Assembly {
   const machine = machineOf(options.definition)
-  const { ledger, runtime = createRuntime(), background = true } = options
+  const { runtime = createRuntime(), background = true } = options
+  const ledger = options.ledger as Ledger<SqlTx>
   const store = sqlStoreOf<SqlTx>('createSaga', ledger)
   const { sql } = store
   const settings = settingsOf(options)

@@ -13,7 +13,7 @@ export interface SagaOptions<Data, Events extends Specs, State extends string, T
   /** What `defineSaga` returned. */
   readonly definition: SagaDefinition<Data, Events, State, Terminal>
   /** On SQLite or PostgreSQL; with an outbox, when handlers publish or send. */
-  readonly ledger: Ledger<SqlTx>
+  readonly ledger: Ledger<unknown>
   /**
    * Of the inbox that its messages go through: how long they are remembered, how often they may fail (once).
    * @default the inbox's own, with `maxFailures: 1`

@@ -1,5 +1,6 @@
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { final } from '../../ledger/core/verdict.ts'
+import { sqlBehind } from '../../ledger/store/foreign.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { sleep } from '../../runtime/runtime.ts'
 import type { Inbox } from '../inbox/inbox.ts'
@@ -53,7 +54,9 @@ export async function receive(parts: ReceiveParts, message: IncomingMessage): Pr
 
 /** What the inbox runs inside the message's transaction. */
 export function effectOf(parts: ReceiveParts, run: Run, laterMs: number): InboxEffect<SqlTx> {
-  return async (body, tools) => {
+  return async (body, given) => {
+    const tx = sqlBehind(given.tx)
+    const tools = tx === given.tx ? given : { ...given, tx }
     run.entry = null
     run.conflict = null
     const { message } = tools

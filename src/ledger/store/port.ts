@@ -3,6 +3,7 @@ import type { OnceError } from '../core/errors.ts'
 import type { Fence, RecordId } from '../core/identity.ts'
 import type { LedgerRecord, VisibleState } from '../core/record.ts'
 import type { ClaimRequest, Decision, DecisionOf, Request, SettleRequest } from '../core/request.ts'
+import type { OrmTransactions } from './orm.ts'
 import type { SqlSeam, SqlTx } from './sql.ts'
 import type { Watch } from './watch.ts'
 
@@ -18,6 +19,8 @@ export interface Store {
   readonly clock: StoreClock
   /** Where effects can commit together with their record. */
   readonly transactions?: Transactions<unknown>
+  /** Where its statements can run in transactions of an ORM. */
+  readonly foreign?: ForeignTransactions
   /** Where other rooms may keep tables of their own. */
   readonly sql?: SqlSeam
   /**
@@ -99,6 +102,8 @@ export interface TransactionCall extends Call {
 
 export interface Session<Tx> {
   readonly tx: Tx
+  /** The same transaction for tables of other rooms, where `tx` is the handle of an ORM. */
+  readonly sql?: SqlTx
   /** Decides one request inside the transaction. */
   apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>>
   /**
@@ -108,6 +113,28 @@ export interface Session<Tx> {
   readonly settleLast?: ((request: SettleRequest) => Promise<AppliedDecision<DecisionOf<SettleRequest>>>) | undefined
   /** Undoes what the work wrote when it throws, and rethrows; the transaction itself continues. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
+  /** The same where an ORM gives every part of a transaction a handle of its own. */
+  readonly part?: <T>(work: (inner: Session<Tx>) => Promise<T>) => Promise<T>
+}
+
+/** A savepoint, with the session that is to be used in it. */
+export function inPart<Tx, T>(session: Session<Tx>, work: (inner: Session<Tx>) => Promise<T>): Promise<T> {
+  return session.part === undefined ? session.savepoint(() => work(session)) : session.part(work)
+}
+
+/** Where a store can run its statements in transactions of an ORM. */
+export interface ForeignTransactions {
+  readonly dialect: 'postgres'
+  /** Refuses an ORM on another kind of database. */
+  on<Handle>(orm: OrmTransactions<Handle>): AdoptedTransactions<Handle>
+}
+
+/** Transactions of one ORM, under the rules of the store. */
+export interface AdoptedTransactions<Handle> extends Transactions<Handle> {
+  /** In a transaction that is open already, and commits with it. When the work throws, only what it wrote is undone. */
+  within<T>(handle: Handle, work: (session: Session<Handle>) => Promise<T>, call: TransactionCall): Promise<T>
+  /** The transaction behind a handle, for tables of other rooms. */
+  sqlOf(handle: Handle): SqlTx
 }
 
 export interface StoreClock {

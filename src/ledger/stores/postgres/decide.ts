@@ -65,7 +65,7 @@ function insertRecords(names: Names): Statement {
     name: 'onceonly_insert',
     text: `
       INSERT INTO ${names.records} (${recordColumns.join(', ')})
-      SELECT ${columnsOf('u')} FROM json_populate_recordset(NULL::${names.records}, $1::json) AS u
+      SELECT ${columnsOf('u')} FROM json_populate_recordset(NULL::${names.records}, $1::text::json) AS u
       ON CONFLICT (id) DO NOTHING
       RETURNING id`,
   }
@@ -82,7 +82,7 @@ function updateRecords(names: Names): Statement {
         conflicts = CASE WHEN ${sameLife} THEN r.conflicts ELSE 0 END,
         in_progress = CASE WHEN ${sameLife} THEN r.in_progress ELSE 0 END,
         repeated_at = CASE WHEN ${sameLife} THEN r.repeated_at END
-      FROM json_populate_recordset(NULL::${names.records}, $1::json) AS u
+      FROM json_populate_recordset(NULL::${names.records}, $1::text::json) AS u
       WHERE r.id = u.id`,
   }
 }

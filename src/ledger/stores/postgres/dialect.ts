@@ -21,13 +21,13 @@ export const postgres: Dialect<'postgres'> = {
   isOneOf: (column) => `${column} = ANY (CAST(? AS bigint[]))`,
   numbersValue: (numbers) => `{${numbers.join(',')}}`,
   isAnyOf: (column, query) => `${column} = ANY (ARRAY(${query}))`,
-  elementsOf: (alias) => `json_array_elements(CAST(? AS json)) WITH ORDINALITY AS ${alias} (value, key)`,
+  elementsOf: (alias) => `json_array_elements(CAST(CAST(? AS text) AS json)) WITH ORDINALITY AS ${alias} (value, key)`,
   elementText: (value) => `${value} #>> '{}'`,
   textBefore: (column, character) => `split_part(${column}, '${character}', 1)`,
   randomText: `replace(CAST(gen_random_uuid() AS text), '-', '')`,
   recordsOf: (columns) => {
     const typed = Object.entries(columns).map(([name, type]) => `${name} ${typeOf(type)}`)
-    return `json_to_recordset(?::json) as x(${typed.join(', ')})`
+    return `json_to_recordset(?::text::json) as x(${typed.join(', ')})`
   },
   updateFrom: (table, set, from, where) => `UPDATE ${table} SET ${assignments(set)} FROM ${from} WHERE ${where}`,
   upsert: (key, set) => `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${assignments(set)}`,

@@ -1,7 +1,7 @@
 import { checkOptionNames } from '../../core/option-names.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { checkMigrateMode } from '../../store/migrations.ts'
-import type { TransactionalStore } from '../../store/port.ts'
+import type { ForeignTransactions, TransactionalStore } from '../../store/port.ts'
 import { createSqlQueries } from '../../store/sql/queries.ts'
 import type { SqlSeam } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
@@ -10,6 +10,7 @@ import { createClock } from './clock.ts'
 import { createCore } from './core.ts'
 import type { PgPool } from './driver.ts'
 import { checkPool } from './driver.ts'
+import { createForeign } from './foreign.ts'
 import { createLanes } from './lanes.ts'
 import { namesIn } from './names.ts'
 import { createSqlSeam } from './seam.ts'
@@ -53,6 +54,7 @@ export interface PostgresStoreOptions {
 }
 
 export interface PostgresStore extends TransactionalStore<PostgresTx> {
+  readonly foreign: ForeignTransactions
   readonly sql: SqlSeam
 }
 
@@ -106,6 +108,7 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
     upkeep: createUpkeep(tables),
     clock: createClock(core, testClock),
     transactions,
+    foreign: createForeign({ core, steps, watchers }),
     sql: createSqlSeam({ core, watchers, transactions, lanes: roomLanes }),
     rest: async () => {
       lanes.rest()

@@ -117,6 +117,11 @@ export function arraysOf(rows: readonly (readonly unknown[])[]): string[] {
   return arrays.map((array) => `${array}}`)
 }
 
+/** One array as the server writes it. */
+export function arrayText(values: readonly unknown[]): string {
+  return `{${values.map(element).join(',')}}`
+}
+
 function element(value: unknown): string {
   if (value === null || value === undefined) return 'NULL'
   if (typeof value === 'number') return String(value)

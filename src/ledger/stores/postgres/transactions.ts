@@ -10,6 +10,7 @@ import type { Core } from './core.ts'
 import type { PgClient, PgResult } from './driver.ts'
 import * as errors from './errors.ts'
 import { abortedError, isAborted, isBusy, isSessionOver, isUnprepared, sqlErrorOf, storeError } from './errors.ts'
+import { lostTransaction } from './foreign-tx.ts'
 import { findOwnTables, quoteText, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
 import { UNSETTLED, useIndex } from './settle.ts'
@@ -27,8 +28,8 @@ export interface TransactionParts {
 }
 
 /** The server ends a transaction whose process was paused or lost its network; a living one keeps its own deadline. */
-const SERVER_GRACE_MS = SECOND
-const MARK = 'onceonly.transaction'
+export const SERVER_GRACE_MS = SECOND
+export const MARK = 'onceonly.transaction'
 const OTHER = 'onceonly: another transaction'
 
 type PostgresGround = Ground<Connection>
@@ -81,7 +82,7 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
   })
 }
 
-function isPatient({ lockMs }: TransactionCall): boolean {
+export function isPatient({ lockMs }: TransactionCall): boolean {
   return lockMs >= limits.transactionLockMs
 }
 
@@ -187,10 +188,6 @@ function isOther(error: unknown): boolean {
   return sqlErrorOf(error)?.message.includes(OTHER) ?? false
 }
 
-function lost(): OnceError {
-  return new OnceError('transaction_lost', 'The transaction ended while its effect ran.')
-}
-
 function removed(cause: unknown): OnceError {
   const message = 'The effect removed or changed the record of its own key, so that its outcome could not be recorded.'
   return new OnceError('transaction_aborted', message, { cause, applied: 'no' })
@@ -204,7 +201,7 @@ async function undo(ground: PostgresGround): Promise<OnceError | null> {
     return null
   } catch (error) {
     await rollBack(connection)
-    return isOther(error) ? lost() : null
+    return isOther(error) ? lostTransaction() : null
   }
 }
 
@@ -247,7 +244,7 @@ async function committing(
   } catch (error) {
     if (isOther(error)) {
       connection.destroy(error as Error)
-      throw lost()
+      throw lostTransaction()
     }
     if (isAborted(error)) {
       await rollBack(connection)

@@ -79,7 +79,8 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
       const own: Wake = (ids) => wake(ids)
       return watchOf(wakes, own)
     },
-    wake: (topic) => `pg_notify(${quoteText(names.channel)}, ${quoteText(ROOM + checkRoomTopic(topic))})`,
+    // As text: Prisma cannot read a column of the type that it has by itself.
+    wake: (topic) => `pg_notify(${quoteText(names.channel)}, ${quoteText(ROOM + checkRoomTopic(topic))})::text`,
     listen: (topic, wake) => {
       const ear = { topic: checkRoomTopic(topic), wake }
       return watchOf(ears, ear)

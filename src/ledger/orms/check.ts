@@ -1,0 +1,16 @@
+import { OnceError } from '../core/errors.ts'
+import { kindOf } from '../core/option-names.ts'
+
+export interface Expected {
+  /** Names of its functions. */
+  readonly with: readonly string[]
+  /** As a message says it: a `Kysely` instance. */
+  readonly wants: string
+}
+
+/** The likeliest mistake of a first use: the pool, the settings, or nothing. */
+export function checkHandle(entry: string, given: unknown, { with: names, wants }: Expected): void {
+  const fits = (name: string) => typeof (given as Record<string, unknown> | null | undefined)?.[name] === 'function'
+  if (names.every(fits)) return
+  throw new OnceError('bad_option', `${entry} needs ${wants}, not ${kindOf(given)}.`)
+}

@@ -1,0 +1,86 @@
+import type { OrmTransactions } from '../store/orm.ts'
+import type { SqlRow } from '../store/sql.ts'
+import { checkHandle } from './check.ts'
+
+export type { OrmTransactions } from '../store/orm.ts'
+
+/** What is used of a `Kysely` instance on PostgreSQL. */
+export interface KyselyDatabase {
+  readonly isTransaction: boolean
+  transaction(): {
+    setIsolationLevel(level: 'read committed'): {
+      // oxlint-disable-next-line typescript/no-explicit-any -- the handle's type is read from the instance.
+      execute<T>(work: (trx: any) => Promise<T>): Promise<T>
+    }
+  }
+}
+
+/** The `Transaction<DB>` of a `Kysely<DB>`. */
+export type KyselyTransaction<Db extends KyselyDatabase> = Parameters<
+  Parameters<ReturnType<ReturnType<Db['transaction']>['setIsolationLevel']>['execute']>[0]
+>[0]
+
+/** A statement that needs no compiling, as Kysely's executor takes it. */
+interface Compiled {
+  readonly sql: string
+  readonly parameters: readonly unknown[]
+  readonly query: {
+    readonly kind: 'RawNode'
+    readonly sqlFragments: readonly string[]
+    readonly parameters: readonly []
+  }
+  readonly queryId: { readonly queryId: string }
+}
+
+/** What is used of a transaction. */
+export interface KyselySender {
+  withoutPlugins(): KyselySender
+  executeQuery(query: Compiled): Promise<{ readonly rows: readonly SqlRow[] }>
+}
+
+/** Without plugins, which would rename the columns of our statements. */
+export async function queryByKysely(
+  handle: KyselySender,
+  text: string,
+  values: readonly unknown[],
+): Promise<readonly SqlRow[]> {
+  const query = { kind: 'RawNode', sqlFragments: [text], parameters: [] } as const
+  const compiled = { sql: text, parameters: values, query, queryId: { queryId: 'onceonly' } }
+  return (await handle.withoutPlugins().executeQuery(compiled)).rows
+}
+
+/**
+ * Runs `transaction` operations in transactions of Kysely: the `tx` of an effect is a `Transaction<DB>`, with your
+ * plugins.
+ *
+ * @param db your `Kysely` on the database of the store
+ * @example
+ * ```ts
+ * import { Kysely, PostgresDialect } from 'kysely'
+ * import { createLedger } from 'onceonly'
+ * import { kysely } from 'onceonly/kysely'
+ * import { postgresStore } from 'onceonly/postgres'
+ * import { Pool } from 'pg'
+ *
+ * interface Tables {
+ *   orders: { item: string }
+ * }
+ * const pool = new Pool({ connectionString: process.env.DATABASE_URL })
+ * const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+ * const once = createLedger({ store: postgresStore(pool), transactions: kysely(db) })
+ * const place = once.operation<{ item: string }>({ name: 'order.place', effect: 'transaction' })
+ * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { item: 'lamp' }, async ({ tx }) => {
+ *   await tx.insertInto('orders').values({ item: 'lamp' }).execute()
+ * })
+ * ```
+ */
+export function kysely<Db extends KyselyDatabase>(db: Db): OrmTransactions<KyselyTransaction<Db>> {
+  checkHandle('kysely', db, { with: ['transaction', 'withoutPlugins'], wants: 'a `Kysely` instance' })
+  return {
+    name: 'kysely',
+    dialect: 'postgres',
+    open: (work) => db.transaction().setIsolationLevel('read committed').execute(work),
+    query: queryByKysely,
+    isTransaction: (handle) => (handle as Partial<KyselyDatabase> | null)?.isTransaction === true,
+  }
+}

@@ -1,0 +1,54 @@
+import type { OrmTransactions } from '../store/orm.ts'
+import { checkHandle } from './check.ts'
+import type { KnexSender } from './knex.ts'
+import { queryByKnex } from './knex.ts'
+import type { KyselySender } from './kysely.ts'
+import { queryByKysely } from './kysely.ts'
+
+export type { OrmTransactions } from '../store/orm.ts'
+
+/** What is used of a `MikroORM` on PostgreSQL. */
+export interface MikroOrmDatabase {
+  // oxlint-disable-next-line typescript/no-explicit-any -- the handle's type is read from the instance.
+  readonly em: any
+}
+
+/** The `EntityManager` of an instance. */
+export type MikroOrmTransaction<Db extends MikroOrmDatabase> = Db['em']
+
+interface Manager {
+  fork(): Manager
+  transactional<T>(work: (em: Manager) => Promise<T>, options?: { isolationLevel: 'read committed' }): Promise<T>
+  isInTransaction(): boolean
+  /** A transaction of Kysely, before version 7 of Knex. */
+  getTransactionContext(): KyselySender | KnexSender | undefined
+  flush(): Promise<void>
+}
+
+/**
+ * Runs `transaction` operations in transactions of MikroORM: the `tx` of an effect is the `EntityManager` of
+ * `em.transactional`, forked for each call. What it has collected is flushed before the outcome is recorded.
+ *
+ * @param orm your `MikroORM` on the database of the store
+ * @example
+ * const orm = await MikroORM.init({ clientUrl: process.env.DATABASE_URL, entities: [Order] })
+ * const once = createLedger({ store: postgresStore(pool), transactions: mikroOrm(orm) })
+ */
+export function mikroOrm<Db extends MikroOrmDatabase>(orm: Db): OrmTransactions<MikroOrmTransaction<Db>> {
+  checkHandle('mikroOrm', orm?.em, { with: ['fork', 'transactional'], wants: 'a `MikroORM` instance' })
+  const { em } = orm as { readonly em: Manager }
+  return {
+    name: 'mikroOrm',
+    dialect: 'postgres',
+    open: (work) => em.fork().transactional((forked) => work(forked), { isolationLevel: 'read committed' }),
+    // Each part has a unit of work of its own, which is dropped when the part is undone.
+    savepoint: (handle: Manager, work) => handle.transactional((inner) => work(inner)),
+    query: async (handle: Manager, text, values) => {
+      const context = handle.getTransactionContext()
+      if (context === undefined) throw new Error('This EntityManager has no transaction.')
+      return 'executeQuery' in context ? queryByKysely(context, text, values) : queryByKnex(context, text, values)
+    },
+    isTransaction: (handle) => (handle as Partial<Manager> | null | undefined)?.isInTransaction?.() === true,
+    flush: (handle: Manager) => handle.flush(),
+  }
+}

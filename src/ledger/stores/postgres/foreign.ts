@@ -1,0 +1,303 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { AppliedWord } from '../../core/errors.ts'
+import { isOnceError, OnceError } from '../../core/errors.ts'
+import { limits } from '../../core/limits.ts'
+import type { DecisionOf, Request } from '../../core/request.ts'
+import type { Deadline } from '../../store/deadline.ts'
+import { inTime } from '../../store/deadline.ts'
+import { noteSql } from '../../store/foreign.ts'
+import type { OrmTransactions } from '../../store/orm.ts'
+import type {
+  AdoptedTransactions,
+  AppliedDecision,
+  ForeignTransactions,
+  Session,
+  TransactionCall,
+} from '../../store/port.ts'
+import { inPart } from '../../store/port.ts'
+import { ended, runningTwin } from '../../store/sql/transactions.ts'
+import { connectError, isAborted, isBusy, isSessionOver, sqlErrorOf, storeError, timeoutError } from './errors.ts'
+import { createSamePlace } from './foreign-place.ts'
+import type { ForeignTx } from './foreign-tx.ts'
+import { createForeignTx, isGone, lostTransaction, saysConnectionLost, serverErrorIn } from './foreign-tx.ts'
+import { findOwnTables, recordLock } from './names.ts'
+import { decideAlone } from './session.ts'
+import { plannedOn } from './statement.ts'
+import type { TransactionParts } from './transactions.ts'
+import { isPatient, MARK, SERVER_GRACE_MS } from './transactions.ts'
+
+/** The settings of a transaction that the ledger changes, and puts back in a transaction of others. */
+const LOCK = 'lock_timeout'
+const PATH = 'search_path'
+
+const SET = 'SELECT set_config($1, $2, true)'
+
+/** How long an effect that is out of time is waited for before its transaction is rolled back, in ms. */
+const LATE_EFFECT_MS = 5_000
+
+/** Transactions that an ORM opens and ends. Every rule is that of the store's own; only statements reach the connection. */
+export function createForeign(parts: TransactionParts): ForeignTransactions {
+  return { dialect: 'postgres', on: (orm) => createAdopted(parts, orm) }
+}
+
+/** One run of an ORM's transaction. */
+interface Ground {
+  readonly call: TransactionCall
+  readonly deadline: Deadline
+  readonly mark: string
+  readonly woken: string[]
+  /** `maybe` from the moment in which the ORM may send COMMIT. */
+  applied: AppliedWord
+  /** What the work threw, whatever the ORM makes of it; null when it did not throw. */
+  failure: { readonly error: unknown } | null
+  began: boolean
+}
+
+function createAdopted<Handle>(
+  { core, steps, watchers }: TransactionParts,
+  orm: OrmTransactions<Handle>,
+): AdoptedTransactions<Handle> {
+  const { names } = core
+  const findTables = findOwnTables(names, 'transaction')
+  const place = createSamePlace(core, orm.name)
+  const opened = new WeakMap<object, ForeignTx>()
+
+  /** The same for every call on one handle. */
+  function txOf(handle: Handle): ForeignTx {
+    const key = handle as object
+    const tx = opened.get(key) ?? createForeignTx(orm, handle)
+    opened.set(key, tx)
+    return tx
+  }
+
+  function sessionOf(handle: Handle, tx: ForeignTx, { call, mark, woken }: Pick<Ground, 'call' | 'mark' | 'woken'>) {
+    let patient = isPatient(call)
+    async function apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>> {
+      try {
+        const applied = await decideAlone({ steps, on: tx.on, woken }, request)
+        // A caller with little patience for a twin has the usual patience for the rows of its own effect.
+        if (!patient) await tx.rows(SET, [LOCK, `${limits.transactionLockMs}`])
+        patient = true
+        return applied as AppliedDecision<DecisionOf<R>>
+      } catch (error) {
+        throw core.fault(error, 'no')
+      }
+    }
+    /** Runs the work in a part, on the handle that the ORM has for it. */
+    const part = async <T>(work: (inner: Session<Handle>) => Promise<T>): Promise<T> => {
+      if (orm.savepoint === undefined) {
+        return await tx.savepoint(async () => {
+          const result = await work(session)
+          await orm.flush?.(handle)
+          return result
+        })
+      }
+      await orm.flush?.(handle)
+      const open = (inner: Handle) => {
+        const innerTx = txOf(inner)
+        noteSql(inner, innerTx.sql)
+        return work(sessionOf(inner, innerTx, { call, mark, woken })).finally(() => innerTx.close(ended))
+      }
+      return await tx.savepoint(async () => (await orm.savepoint?.(handle, open)) as T)
+    }
+    const session: Session<Handle> = {
+      tx: handle,
+      sql: tx.sql,
+      apply,
+      settleLast: async (request) => {
+        await checkMark(tx, mark)
+        return await apply(request)
+      },
+      savepoint: (work) => part(() => work()),
+      part,
+    }
+    return session
+  }
+
+  /** Code that kept the connection from elsewhere may have ended the transaction; what follows would be on its own. */
+  async function checkMark(tx: ForeignTx, mark: string): Promise<void> {
+    const [row] = await tx.rows(`SELECT current_setting('${MARK}', true) AS mark`).catch((error: unknown) => {
+      throw core.fault(error, 'no')
+    })
+    if (row?.['mark'] !== mark) throw lostTransaction()
+  }
+
+  async function begin(tx: ForeignTx, { call, mark }: Ground): Promise<void> {
+    const serverMs = `${Math.ceil(call.timeoutMs + SERVER_GRACE_MS)}`
+    await place.check(tx)
+    await tx.rows(
+      `SELECT set_config('${LOCK}', $1, true), set_config('${MARK}', $2, true),
+         set_config('statement_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $3, true)`,
+      [lockTimeout(call), mark, serverMs],
+    )
+    if (findTables !== '') await tx.rows(findTables)
+    await refuseTwin(tx, call)
+  }
+
+  async function refuseTwin(tx: ForeignTx, { refuseTwinOf }: TransactionCall): Promise<void> {
+    if (refuseTwinOf === null) return
+    const [row] = await tx.rows(`SELECT pg_try_advisory_xact_lock(${recordLock(names, refuseTwinOf)}) AS free`)
+    if (row?.['free'] !== 't') throw runningTwin()
+  }
+
+  /** Errors of the effect pass unchanged, unless they only repeat that the transaction itself could not continue. */
+  function told(error: unknown, tx: ForeignTx): unknown {
+    if (tx.lost !== null) return tx.lost
+    if (isOnceError(error)) return error
+    if (tx.broken !== null) return storeError(tx.broken, 'no')
+    const server = serverErrorIn(orm, error)
+    if (server === null && saysConnectionLost(error)) return storeError(error, 'no')
+    if (isGone(server)) return lostTransaction(error)
+    return isBusy(server) || isSessionOver(server) || isAborted(server) ? storeError(server, 'no') : error
+  }
+
+  async function runIn<T>(handle: Handle, ground: Ground, work: (session: Session<Handle>) => Promise<T>): Promise<T> {
+    ground.began = true
+    const tx = txOf(handle)
+    noteSql(handle, tx.sql)
+    try {
+      await begin(tx, ground)
+      const working = tx.outermost(() => work(sessionOf(handle, tx, ground)))
+      const result = await inTime(working, ground.deadline, () => tooLong(ground)).catch(async (error: unknown) => {
+        if (isOnceError(error, 'transaction_too_long')) await untilQuiet(tx, working)
+        throw error
+      })
+      // A statement that the work did not wait for still belongs to it.
+      await tx.idle()
+      ground.applied = 'maybe'
+      return result
+    } catch (error) {
+      ground.failure = { error: told(error, tx) }
+      throw ground.failure.error
+    } finally {
+      tx.close(ended)
+    }
+  }
+
+  /** The ORM itself failed: it could not begin, or not commit. */
+  function ormFailure(error: unknown, { applied, began }: Ground): unknown {
+    const server = serverErrorIn(orm, error)
+    if (!began) return server === null ? connectError(error) : storeError(server, 'no')
+    if (server === null) return isOnceError(error) ? error : storeError(error, applied)
+    // What the user's deferred constraints and triggers say at the end is the user's to read.
+    return /^(23|P0)/.test(sqlErrorOf(server)?.code ?? '') ? error : storeError(server, applied)
+  }
+
+  async function run<T>(ground: Ground, work: (session: Session<Handle>) => Promise<T>): Promise<T> {
+    const { call, deadline, woken } = ground
+    const running = async () => {
+      await place.learn()
+      return await orm.open((handle) => runIn(handle, ground, work), { timeoutMs: call.timeoutMs })
+    }
+    try {
+      const late = () => (ground.began ? tooLong(ground) : timeoutError(deadline.timeoutMs, 'no'))
+      const result = await inTime(running(), deadline, late)
+      watchers.changed(woken)
+      await notifyOthers(woken)
+      return result
+    } catch (error) {
+      if (ground.failure !== null) throw ground.failure.error
+      throw ormFailure(error, ground)
+    }
+  }
+
+  async function notifyOthers(woken: readonly string[]): Promise<void> {
+    if (woken.length === 0) return
+    const call = { timeoutMs: limits.storeCallMs }
+    // A hint: waiters that miss it read again soon.
+    await core
+      .read(call, ({ connection }) => steps.notify(connection, plannedOn(connection), woken))
+      .catch(() => undefined)
+  }
+
+  async function within<T>(handle: Handle, call: TransactionCall, work: (session: Session<Handle>) => Promise<T>) {
+    const outer = txOf(handle)
+    const ground = { call, mark: randomUUID(), woken: [] }
+    try {
+      return await inPart(sessionOf(handle, outer, ground), async (session) => {
+        const tx = txOf(session.tx)
+        await place.check(tx)
+        // Inside of the savepoint: whatever undoes it puts these back, too.
+        const [before] = await tx.rows(
+          `SELECT current_setting('${LOCK}') AS lock, current_setting('${MARK}', true) AS mark,
+             current_setting('${PATH}') AS path`,
+        )
+        const set = `SELECT set_config('${LOCK}', $1, true), set_config('${MARK}', $2, true)`
+        await tx.rows(set, [lockTimeout(call), ground.mark])
+        if (findTables !== '') await tx.rows(findTables)
+        await refuseTwin(tx, call)
+        const result = await work(session)
+        await tx.rows(set, [before?.['lock'] ?? '0', before?.['mark'] ?? ''])
+        if (findTables !== '') await tx.rows(SET, [PATH, before?.['path'] ?? ''])
+        return result
+      })
+    } catch (error) {
+      throw withinError(error, outer)
+    }
+  }
+
+  function withinError(error: unknown, tx: ForeignTx): unknown {
+    return sqlErrorOf(error)?.code === '25P01' ? noTransaction(orm.name) : told(error, tx)
+  }
+
+  return {
+    run: (work, call) =>
+      core.call(call, (deadline) => {
+        const state = { applied: 'no' as const, failure: null, began: false }
+        return run({ call, deadline, mark: randomUUID(), woken: [], ...state }, work)
+      }),
+    within: (handle, work, call) => {
+      if (!orm.isTransaction(handle)) return Promise.reject(noTransaction(orm.name))
+      // Not waited for: the transaction that is open may hold the only connection.
+      place.learn().catch(() => undefined)
+      const lockMs = Math.min(call.lockMs, orm.claimWaitMs ?? call.lockMs)
+      return core.call(call, () => within(handle, { ...call, lockMs }, work))
+    },
+    sqlOf: (handle) => {
+      if (!orm.isTransaction(handle)) throw noTransaction(orm.name)
+      const { sql } = txOf(handle)
+      return findTables === ''
+        ? sql
+        : { ...sql, query: (text, values) => inOwnSchema(sql, () => sql.query(text, values)) }
+    },
+  }
+
+  /** Outside of an effect the path is the user's: ours stands in front of it for one statement only. */
+  async function inOwnSchema<T>(sql: ForeignTx['sql'], work: () => Promise<T>): Promise<T> {
+    const [before] = await sql.query<{ path: string }>(`SELECT current_setting('${PATH}') AS path`)
+    await sql.query(findTables)
+    const result = await work()
+    await sql.query('SELECT set_config(?, ?, true)', [PATH, before?.path ?? ''])
+    return result
+  }
+}
+
+function lockTimeout({ lockMs }: TransactionCall): string {
+  return `${Math.max(1, Math.ceil(lockMs))}`
+}
+
+function tooLong({ deadline, applied }: Ground): OnceError {
+  if (applied === 'maybe') return timeoutError(deadline.timeoutMs, 'maybe')
+  return new OnceError('transaction_too_long', `A transaction took more than ${deadline.timeoutMs} ms.`)
+}
+
+/**
+ * A handle of an ORM may still be usable after its transaction: statements of an effect that is out of time would commit
+ * by themselves. So the transaction is made to fail, and kept until the effect has noticed.
+ */
+async function untilQuiet(tx: ForeignTx, working: Promise<unknown>): Promise<void> {
+  const failing = tx.rows(`SELECT concat('onceonly: out of time ', statement_timestamp())::integer`)
+  failing.catch(() => undefined)
+  const over = new AbortController()
+  await Promise.race([
+    working.catch(() => undefined),
+    pause(LATE_EFFECT_MS, undefined, { signal: over.signal, ref: false }).catch(() => undefined),
+  ])
+  over.abort()
+}
+
+function noTransaction(orm: string): OnceError {
+  const text = `This handle of ${orm} is no open transaction. Pass the one that your transaction's callback was given.`
+  return new OnceError('bad_option', text)
+}

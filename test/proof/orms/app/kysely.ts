@@ -1,0 +1,42 @@
+import { CamelCasePlugin, Kysely, type KyselyPlugin, PostgresDialect, sql, type Transaction } from 'kysely'
+import { createLedger } from 'onceonly'
+import { kysely } from 'onceonly/kysely'
+import { type PostgresStore } from 'onceonly/postgres'
+import { Pool } from 'pg'
+import { row, sameType } from './row.ts'
+
+interface Tables {
+  orders: { name: string }
+}
+
+function rowOf(name: string, plugins: KyselyPlugin[]) {
+  return row(name, async (url) => {
+    const pool = new Pool({ connectionString: url })
+    pool.on('error', () => undefined)
+    pool.on('connect', (client) => client.on('error', () => undefined))
+    const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }), plugins })
+    return {
+      transactions: kysely(db),
+      insert: async (tx: Transaction<Tables>, value) => {
+        await tx.insertInto('orders').values({ name: value }).execute()
+      },
+      transaction: (work) => db.transaction().execute(work),
+      nested: null,
+      raw: (tx, text) => sql.raw(text).execute(tx),
+      close: () => db.destroy(),
+    }
+  })
+}
+
+export const kyselyRows = [rowOf('Kysely', []), rowOf('Kysely with CamelCasePlugin', [new CamelCasePlugin()])]
+
+/** Checked by the compiler only. */
+export function types(db: Kysely<Tables>, store: PostgresStore): void {
+  const once = createLedger({ store, transactions: kysely(db) })
+  const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) =>
+    sameType<typeof tx, Transaction<Tables>>(true),
+  )
+  // @ts-expect-error: the database itself is no transaction.
+  void place.within(db, { tenant: 'a', caller: 'b', key: 'c' }, 'lamp', () => null)
+}

@@ -1,0 +1,38 @@
+import { defineEntity, type EntityManager, MikroORM } from '@mikro-orm/postgresql'
+import { createLedger } from 'onceonly'
+import { mikroOrm } from 'onceonly/mikro-orm'
+import { type PostgresStore } from 'onceonly/postgres'
+import { row, sameType } from './row.ts'
+
+const Order = defineEntity({ name: 'Order', tableName: 'orders', properties: (p) => ({ name: p.text().primary() }) })
+
+export const mikroOrmRows = [
+  row('MikroORM', async (url) => {
+    const orm = await MikroORM.init({ clientUrl: url, entities: [Order] })
+    return {
+      transactions: mikroOrm(orm),
+      // Only collected here: the unit of work is flushed before the outcome is recorded.
+      insert: async (tx: typeof orm.em, name) => {
+        tx.persist(tx.create(Order, { name }))
+      },
+      transaction: (work) => orm.em.fork().transactional((em) => work(em)),
+      nested: async (tx, work) => {
+        await tx.transactional((inner) => work(inner))
+      },
+      raw: (tx, text) => tx.execute(text),
+      // MikroORM never gives back a connection whose session was ended, and waits for it for ever.
+      close: () => Promise.race([orm.close(), new Promise<void>((resolve) => setTimeout(resolve, 1_000).unref())]),
+    }
+  }),
+]
+
+/** Checked by the compiler only. */
+export function types(orm: MikroORM, store: PostgresStore): void {
+  const once = createLedger({ store, transactions: mikroOrm(orm) })
+  const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) => {
+    sameType<typeof tx, typeof orm.em>(true)
+    const em: EntityManager = tx
+    return em === tx
+  })
+}

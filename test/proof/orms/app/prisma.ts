@@ -1,0 +1,49 @@
+import { PrismaPg } from '@prisma/adapter-pg'
+import { type Prisma, PrismaClient } from '@prisma/client'
+import { createLedger } from 'onceonly'
+import { type PostgresStore } from 'onceonly/postgres'
+import { prisma } from 'onceonly/prisma'
+import { row, sameType } from './row.ts'
+
+export const prismaRows = [
+  row('Prisma', async (url) => {
+    const client = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
+    return {
+      transactions: prisma(client),
+      insert: async (tx: Prisma.TransactionClient, name) => {
+        await tx.order.create({ data: { name } })
+      },
+      transaction: (work) => client.$transaction(work),
+      nested: null,
+      raw: (tx, text) => tx.$executeRawUnsafe(text),
+      close: () => client.$disconnect(),
+    }
+  }),
+  row('Prisma with an extension', async (url) => {
+    const client = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) }).$extends({
+      query: { $allOperations: ({ args, query }) => query(args) },
+      model: { order: { place: async (name: string) => name } },
+    })
+    type Tx = Parameters<Parameters<typeof client.$transaction>[0]>[0]
+    return {
+      transactions: prisma(client),
+      insert: async (tx: Tx, name) => {
+        await tx.order.place(name)
+        await tx.order.create({ data: { name } })
+      },
+      transaction: (work) => client.$transaction(work),
+      nested: null,
+      raw: (tx, text) => tx.$executeRawUnsafe(text),
+      close: () => client.$disconnect(),
+    }
+  }),
+]
+
+/** Checked by the compiler only. */
+export function types(client: PrismaClient, store: PostgresStore): void {
+  const once = createLedger({ store, transactions: prisma(client) })
+  const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) =>
+    sameType<typeof tx, Parameters<Parameters<typeof client.$transaction>[0]>[0]>(true),
+  )
+}

@@ -1,0 +1,43 @@
+import type { OrmTransactions } from '../../../../src/ledger/store/orm.ts'
+
+/** One ORM, as an application has it. A new ORM is a file in `rows` and a line in `rows.ts`. */
+export interface OpenedOrm<Tx> {
+  readonly transactions: OrmTransactions<Tx>
+  /** Inserts a row into `orders (name text primary key)` in the ORM's own way. */
+  insert(tx: Tx, name: string): Promise<void>
+  /** Opens a transaction as users do. */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /** A transaction inside of one; null where the ORM has none. */
+  readonly nested: ((tx: Tx, work: (inner: Tx) => Promise<void>) => Promise<void>) | null
+  /** A statement as text. */
+  raw(tx: Tx, text: string): Promise<unknown>
+  close(): Promise<void>
+}
+
+export interface OrmRow {
+  readonly name: string
+  /** Names of cases that it cannot pass, each with the reason. */
+  readonly skips: Readonly<Record<string, string>>
+  open(url: string): Promise<OpenedOrm<unknown>>
+}
+
+/** Keeps the types of a row inside of its file. */
+export function row<Tx>(
+  name: string,
+  open: (url: string) => Promise<OpenedOrm<Tx>>,
+  skips: OrmRow['skips'] = {},
+): OrmRow {
+  return { name, skips, open: open as OrmRow['open'] }
+}
+
+/** By itself postgres.js ends the process then: it writes to a socket that is gone. */
+export const crashesWithSession = {
+  'a session that is ended under its effect is tried again': 'postgres.js cannot bear the end of a session',
+}
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+
+/** Compiles only where both are the same type: `sameType<A, B>(true)`. */
+export function sameType<A, B>(same: Same<A, B>): boolean {
+  return same
+}

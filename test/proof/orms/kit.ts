@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import { final, isOnceError } from 'onceonly'
+import type { OrmRow } from './app/row.ts'
+import { openShop, untilBlocked, who } from './shop.ts'
+
+/** What must hold for every ORM, when the ledger opens its transaction, and when the user did. */
+export type OrmCase = (t: TestContext, row: OrmRow) => Promise<void>
+
+const fresh = () => randomUUID().slice(0, 8)
+
+export const cases: Readonly<Record<string, OrmCase>> = {
+  'rows and record commit together, and a retry replays': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const key = fresh()
+    let runs = 0
+    const run = () =>
+      place.run(who(key), key, async ({ tx }) => {
+        runs += 1
+        await orm.insert(tx, key)
+        return { placed: key }
+      })
+    assert.deepEqual([await run(), await run()], [{ placed: key }, { placed: key }])
+    assert.deepEqual([runs, await orders(key), await stateOf(key)], [1, [key], 'succeeded'])
+  },
+
+  'nothing stays of an effect that throws': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const key = fresh()
+    const failing = place.run(who(key), key, async ({ tx }) => {
+      await orm.insert(tx, key)
+      throw new Error('out of stock')
+    })
+    await assert.rejects(failing, /out of stock/)
+    assert.deepEqual([await orders(key), await stateOf(key)], [[], undefined])
+    await place.run(who(key), key, ({ tx }) => orm.insert(tx, key))
+    assert.deepEqual([await orders(key), await stateOf(key)], [[key], 'succeeded'])
+  },
+
+  'a final failure is recorded without what it wrote': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const key = fresh()
+    const run = () =>
+      place.run(who(key), key, async ({ tx }) => {
+        await orm.insert(tx, key)
+        throw final(new Error('card declined'))
+      })
+    await assert.rejects(run(), /card declined/)
+    await assert.rejects(run(), /card declined/)
+    assert.deepEqual([await orders(key), await stateOf(key)], [[], 'failed'])
+  },
+
+  'a twin in another process waits and replays': async (t, row) => {
+    const [one, two] = [await openShop(t, row), await openShop(t, row)]
+    const key = fresh()
+    const entered = Promise.withResolvers<void>()
+    const leave = Promise.withResolvers<void>()
+    const first = one.place.run(who(key), key, async ({ tx }) => {
+      await one.orm.insert(tx, key)
+      entered.resolve()
+      await leave.promise
+      return 'first'
+    })
+    await entered.promise
+    const second = two.place.run(who(key), key, () => 'second')
+    await untilBlocked(one.pool)
+    leave.resolve()
+    assert.deepEqual([await first, await second], ['first', 'first'])
+    assert.deepEqual(await one.orders(key), [key])
+  },
+
+  'a twin is refused at once where it shall not wait': async (t, row) => {
+    const [one, two] = [await openShop(t, row, 'conflict'), await openShop(t, row, 'conflict')]
+    const key = fresh()
+    const value = await one.place.run(who(key), key, async ({ tx }) => {
+      await one.orm.insert(tx, key)
+      const execution = await two.place.execute(who(key), key, () => 'second')
+      assert.equal(execution.kind === 'refused' && execution.error.code, 'in_progress')
+      return 'first'
+    })
+    assert.deepEqual([value, await one.orders(key)], ['first', [key]])
+  },
+
+  'nested transactions are parts of it': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const { nested } = orm
+    if (nested === null) return t.skip('this ORM has no nested transactions')
+    const key = fresh()
+    const failing = place.run(who(key), key, async ({ tx }) => {
+      await nested(tx, (inner) => orm.insert(inner, `${key}-a`))
+      throw new Error('out of stock')
+    })
+    await assert.rejects(failing, /out of stock/)
+    assert.deepEqual([await orders(key), await stateOf(key)], [[], undefined])
+    await place.run(who(key), key, async ({ tx }) => {
+      await nested(tx, (inner) => orm.insert(inner, `${key}-b`))
+      const undone = nested(tx, async (inner) => {
+        await orm.insert(inner, `${key}-c`)
+        throw new Error('undone')
+      })
+      await assert.rejects(undone, /undone/)
+    })
+    assert.deepEqual([await orders(key), await stateOf(key)], [[`${key}-b`], 'succeeded'])
+  },
+
+  'an operation inside of another is a part of it': async (t, row) => {
+    const { orm, place, ledger, orders, stateOf } = await openShop(t, row)
+    const pack = ledger.operation<string>({ name: 'order.pack', effect: 'transaction' })
+    const key = fresh()
+    await place.run(who(key), key, async ({ tx }) => {
+      await orm.insert(tx, `${key}-a`)
+      await pack.run(who(`${key}-p`), key, (inner) => orm.insert(inner.tx, `${key}-b`))
+      const failing = pack.run(who(`${key}-q`), key, async (inner) => {
+        await orm.insert(inner.tx, `${key}-c`)
+        throw new Error('undone')
+      })
+      await assert.rejects(failing, /undone/)
+    })
+    assert.deepEqual(await orders(key), [`${key}-a`, `${key}-b`])
+    assert.deepEqual([await stateOf(`${key}-p`), await stateOf(`${key}-q`)], ['succeeded', undefined])
+  },
+
+  'a transaction that the effect ended is lost, and nothing is recorded as done': async (t, row) => {
+    const { orm, place, stateOf } = await openShop(t, row)
+    const key = fresh()
+    const ended = place.run(who(key), key, async ({ tx }) => {
+      await orm.insert(tx, key)
+      await orm.raw(tx, 'COMMIT')
+      return 'done'
+    })
+    await assert.rejects(ended, (error) => isOnceError(error, 'transaction_lost'))
+    assert.notEqual(await stateOf(key), 'succeeded')
+  },
+
+  'an effect that hides a failed statement commits nothing': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const key = fresh()
+    const hiding = place.run(who(key), key, async ({ tx }) => {
+      await orm.raw(tx, `INSERT INTO orders VALUES ('${key}')`)
+      await orm.raw(tx, `INSERT INTO orders VALUES ('${key}')`).catch(() => undefined)
+      return 'done'
+    })
+    // Some ORMs say it by themselves, with the error that was hidden.
+    const says = (error: unknown) => isOnceError(error, 'transaction_aborted') || /duplicate key/.test(String(error))
+    await assert.rejects(hiding, says)
+    assert.deepEqual([await orders(key), await stateOf(key)], [[], undefined])
+  },
+
+  'a session that is ended under its effect is tried again': async (t, row) => {
+    const { orm, place, orders, pool, stateOf } = await openShop(t, row)
+    const key = fresh()
+    let runs = 0
+    await place.run(who(key), key, async ({ tx }) => {
+      runs += 1
+      await orm.insert(tx, key)
+      if (runs === 1) {
+        await orm.raw(tx, `SELECT set_config('application_name', '${key}', false)`)
+        await pool.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [key])
+        await orm.raw(tx, 'SELECT 1')
+      }
+    })
+    assert.deepEqual([runs, await orders(key), await stateOf(key)], [2, [key], 'succeeded'])
+  },
+
+  'messages and permanent claims commit with it': async (t, row) => {
+    const { orm, place, pool } = await openShop(t, row)
+    const key = fresh()
+    const run = (fails: boolean) =>
+      place.run(who(key), key, async ({ tx, outbox, unique, attach }) => {
+        await orm.insert(tx, key)
+        await attach({ type: 'order', id: key })
+        await outbox.add({ topic: 'order.placed', key, body: { key } })
+        const { kind } = await unique('order', key)
+        if (fails) throw new Error('out of stock')
+        return kind
+      })
+    const count = async () => {
+      const text = 'SELECT count(*)::int AS count FROM onceonly_outbox_rows WHERE key = $1'
+      return (await pool.query<{ count: number }>(text, [key])).rows[0]?.count
+    }
+    await assert.rejects(run(true), /out of stock/)
+    assert.equal(await count(), 0)
+    assert.equal(await run(false), 'claimed')
+    assert.equal(await count(), 1)
+  },
+
+  'within: your commit commits both, your rollback neither': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const key = fresh()
+    const order = (fails: boolean) =>
+      orm.transaction(async (handle) => {
+        await orm.insert(handle, `${key}-a`)
+        const value = await place.within(handle, who(key), key, async ({ tx }) => {
+          await orm.insert(tx, `${key}-b`)
+          return 'placed'
+        })
+        if (fails) throw new Error('changed my mind')
+        return value
+      })
+    await assert.rejects(order(true), /changed my mind/)
+    assert.deepEqual([await orders(key), await stateOf(key)], [[], undefined])
+    assert.equal(await order(false), 'placed')
+    assert.deepEqual([await orders(key), await stateOf(key)], [[`${key}-a`, `${key}-b`], 'succeeded'])
+    const again = await orm.transaction((handle) => place.within(handle, who(key), key, () => 'again'))
+    assert.equal(again, 'placed')
+  },
+
+  'within: an effect that throws leaves your transaction usable': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const key = fresh()
+    await orm.transaction(async (handle) => {
+      const failing = place.within(handle, who(key), key, async ({ tx }) => {
+        await orm.raw(tx, `INSERT INTO orders VALUES ('${key}-a')`)
+        await orm.raw(tx, `INSERT INTO orders VALUES ('${key}-a')`)
+      })
+      await assert.rejects(failing)
+      await orm.insert(handle, `${key}-b`)
+    })
+    assert.deepEqual([await orders(key), await stateOf(key)], [[`${key}-b`], undefined])
+  },
+
+  'within: twice under one key is once, before the commit too': async (t, row) => {
+    const { orm, place, orders } = await openShop(t, row)
+    const key = fresh()
+    let runs = 0
+    const values = await orm.transaction(async (handle) => {
+      const one = () =>
+        place.within(handle, who(key), key, async ({ tx }) => {
+          runs += 1
+          await orm.insert(tx, key)
+          return runs
+        })
+      return [await one(), await one()]
+    })
+    assert.deepEqual([values, runs, await orders(key)], [[1, 1], 1, [key]])
+  },
+
+  'within: a twin waits for your commit and replays': async (t, row) => {
+    const [one, two] = [await openShop(t, row), await openShop(t, row)]
+    const key = fresh()
+    const entered = Promise.withResolvers<void>()
+    const leave = Promise.withResolvers<void>()
+    const first = one.orm.transaction(async (handle) => {
+      const value = await one.place.within(handle, who(key), key, () => 'first')
+      entered.resolve()
+      await leave.promise
+      return value
+    })
+    await entered.promise
+    const second = two.orm.transaction((handle) => two.place.within(handle, who(key), key, () => 'second'))
+    await untilBlocked(one.pool)
+    leave.resolve()
+    assert.deepEqual([await first, await second], ['first', 'first'])
+  },
+
+  'within: the settings of your transaction stay as they were': async (t, row) => {
+    const { orm, place } = await openShop(t, row)
+    const { transactions } = orm
+    const settings = `SELECT current_setting('lock_timeout') AS lock, current_setting('search_path') AS path`
+    await orm.transaction(async (handle) => {
+      await orm.raw(handle, `SET LOCAL lock_timeout = '7s'`)
+      const before = await transactions.query(handle, settings, [])
+      await place.within(handle, who(fresh()), 'a', () => null)
+      assert.deepEqual(await transactions.query(handle, settings, []), before)
+    })
+  },
+
+  'outbox.add takes a transaction that you opened': async (t, row) => {
+    const { orm, outbox, pool } = await openShop(t, row)
+    const key = fresh()
+    const add = (fails: boolean) =>
+      orm.transaction(async (handle) => {
+        await outbox.add(handle, { topic: 'order.placed', key, body: null })
+        if (fails) throw new Error('changed my mind')
+      })
+    const count = async () => {
+      const text = 'SELECT count(*)::int AS count FROM onceonly_outbox_rows WHERE key = $1'
+      return (await pool.query<{ count: number }>(text, [key])).rows[0]?.count
+    }
+    await assert.rejects(add(true), /changed my mind/)
+    assert.equal(await count(), 0)
+    await add(false)
+    assert.equal(await count(), 1)
+  },
+}

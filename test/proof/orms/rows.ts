@@ -1,0 +1,20 @@
+import type { OrmRow } from './app/row.ts'
+
+/** Loaded when they are run: the ORMs are installed by the tests. */
+const rowFiles = {
+  drizzle: './app/drizzle.ts',
+  knex: './app/knex.ts',
+  kysely: './app/kysely.ts',
+  'mikro-orm': './app/mikro-orm.ts',
+  'postgres-js': './app/postgres-js.ts',
+  prisma: './app/prisma.ts',
+  typeorm: './app/typeorm.ts',
+} as const
+
+/** `ONCEONLY_ORM` runs one of them. */
+export async function allRows(): Promise<readonly OrmRow[]> {
+  const only = process.env['ONCEONLY_ORM']
+  const files = Object.entries(rowFiles).filter(([name]) => only === undefined || only === name)
+  const modules = await Promise.all(files.map(([, path]) => import(path) as Promise<Readonly<Record<string, unknown>>>))
+  return modules.flatMap((module) => Object.values(module).find((value) => Array.isArray(value)) as readonly OrmRow[])
+}
