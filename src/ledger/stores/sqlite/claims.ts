@@ -69,7 +69,7 @@ function createDecider({ engine, watchers, fences }: ClaimsParts): Decider {
         // Again, with a savepoint around each row, so that only the bad ones fail. Not at first: within a savepoint
         // SQLite copies every page that it changes, which is a third of the time of a request.
         if (writer.db.isTransaction) writer.statements.prepared('ROLLBACK').run()
-        writer.statements.prepared('BEGIN IMMEDIATE').run()
+        writer.begin()
         return decideAll(writer, requests, decideAlone)
       }
     },

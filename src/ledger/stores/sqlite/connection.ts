@@ -4,7 +4,7 @@ import type { MigrateMode } from '../../store/migrations.ts'
 import { tablesTooOld } from '../../store/migrations.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { createCheckpoints } from './checkpoints.ts'
-import type { TimeSource } from './clock.ts'
+import type { Anchor, TimeSource } from './clock.ts'
 import { unavailable } from './errors.ts'
 import type { MetaStatements } from './meta.ts'
 import { anchor, needsAnchor, nowOf, prepareMeta } from './meta.ts'
@@ -28,6 +28,8 @@ export interface Connection {
   readonly statements: Statements
   /** Topics that statements woke since the last commit. */
   readonly woken: Set<string>
+  /** Begins a write transaction. Throws when another process holds the lock. */
+  begin(): void
 }
 
 export interface Connections {
@@ -107,19 +109,32 @@ export const wakeSql = (topic: string) => `${WAKE}('${topic}')`
 
 function prepare(db: DatabaseSync, time: TimeSource): Connection {
   const meta = prepareMeta(db)
+  const statements = createStatements(db)
   const woken = new Set<string>()
-  db.function(NOW, () => BigInt(nowOf(meta.read(), time)))
+  /** As of the open write transaction, whose lock keeps other processes from moving the clock. */
+  let held: Anchor | null = null
+  db.function(NOW, () => BigInt(nowOf(db.isTransaction ? (held ??= meta.clock()) : meta.clock(), time)))
   db.function(WAKE, (topic) => {
     woken.add(String(topic))
     return null
   })
   return {
     db,
-    meta,
+    meta: {
+      ...meta,
+      addOffset: (ms) => {
+        held = null
+        meta.addOffset(ms)
+      },
+    },
     records: prepareRecords(db),
     settle: prepareSettle(db),
     checkpoints: createCheckpoints(db),
-    statements: createStatements(db),
+    statements,
     woken,
+    begin: () => {
+      held = null
+      statements.prepared('BEGIN IMMEDIATE').run()
+    },
   }
 }

@@ -94,7 +94,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   function begin(which: 'writer' | 'transaction'): boolean {
     try {
       checkFile()
-      current()[which].statements.prepared('BEGIN IMMEDIATE').run()
+      current()[which].begin()
       return true
     } catch (error) {
       if (isBusy(error)) return false

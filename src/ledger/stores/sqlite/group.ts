@@ -21,6 +21,7 @@ export interface RequestMember {
 
 export interface WorkMember {
   readonly request: null
+  /** May be called again after what it wrote was undone. */
   work(writer: Connection): unknown
 }
 
@@ -70,14 +71,35 @@ export function createWriterGroup(queue: WriterQueue, writer: GroupWriter): Grou
     writer.commit((connection) => {
       const requests = asked.map(({ request }) => request)
       const answers = decider?.decide(connection, requests) ?? []
+      const works = members.filter((member) => member.request === null)
+      const done =
+        members.length === 1 ? works.map(({ work }) => ({ value: work(connection) })) : attemptAll(connection, works)
       let place = 0
-      for (const member of members) {
-        if (member.request !== null) ended.push(answers[place++] as Applied)
-        else ended.push(members.length === 1 ? { value: member.work(connection) } : attempt(connection, member))
+      let worked = 0
+      for (const { request } of members) {
+        ended.push(request !== null ? (answers[place++] as Applied) : (done[worked++] as Ended))
       }
     })
     decider?.committed()
     return ended
+  }
+
+  /**
+   * Together at first, and each by itself only when one of them fails: within a savepoint SQLite copies every page when it is
+   * changed for the first time, and members of one flush change the same pages. Work may therefore be called twice.
+   */
+  function attemptAll(connection: Connection, works: readonly WorkMember[]): readonly Ended[] {
+    const together =
+      works.length < 2
+        ? null
+        : inSavepoint(
+            connection,
+            () => connection.db.isTransaction,
+            () => works.map(({ work }) => ({ value: work(connection) })),
+          )
+    return together !== null && 'value' in together
+      ? together.value
+      : works.map((member) => attempt(connection, member))
   }
 
   /** Throws when not only the member's work is lost, but the transaction of all. */

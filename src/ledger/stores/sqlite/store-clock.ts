@@ -5,7 +5,7 @@ import { nowOf } from './meta.ts'
 
 export function createStoreClock(engine: Engine, testClock: boolean): StoreClock {
   return {
-    now: (call) => engine.read(call, (reader) => nowOf(reader.meta.read(), engine.time)),
+    now: (call) => engine.read(call, (reader) => nowOf(reader.meta.clock(), engine.time)),
     advance: async (ms, call) => {
       checkAdvance(ms, testClock)
       await engine.write('batch', call, (writer) => writer.meta.addOffset(ms))
