@@ -55,7 +55,7 @@ export interface LambdaProtect<Ev extends HttpEvent, Tx> {
  *
  * export const handler = protect({ name: 'order.place', effect: 'transaction' }, async (event, _context, { tx }) => {
  *   const { item } = JSON.parse(event.body ?? '{}')
- *   await tx.query('insert into orders (item) values ($1)', [item])
+ *   await tx.query('insert into orders (item) values (?)', [item])
  *   return { statusCode: 201, body: JSON.stringify({ item }) }
  * })
  * ```

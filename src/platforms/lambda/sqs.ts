@@ -53,7 +53,7 @@ export type LambdaSqsFunction = (event: SqsEvent, context: LambdaContext) => Pro
  * const inbox = createInbox({ ledger: once, consumer: 'shipping', background: false })
  *
  * export const handler = handleSqsBatch(inbox, async (order: { id: string }, { tx }) => {
- *   await tx.query('insert into parcels (id) values ($1)', [order.id])
+ *   await tx.query('insert into parcels (id) values (?)', [order.id])
  * })
  * ```
  */

@@ -14,6 +14,8 @@ export interface Project {
   readonly missing: string | false
   /** What the compiler complains about, with the options that users of Nest have. */
   complaints(): readonly string[]
+  /** Of a compiled file. */
+  path(name: string): string
   /** Loads a compiled file, whose tests become tests of this one. */
   load(name: string): Promise<unknown>
 }
@@ -39,8 +41,9 @@ export async function openProject(
   more: Readonly<Record<string, string>> = {},
 ): Promise<Project> {
   const packages = await installOwnPackages(app)
-  if (packages.kind === 'missing')
-    return { missing: packages.reason, complaints: () => [], load: async () => undefined }
+  if (packages.kind === 'missing') {
+    return { missing: packages.reason, complaints: () => [], path: (name) => name, load: async () => undefined }
+  }
   const folder = mkdtempSync(join(tmpdir(), 'onceonly-frameworks-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
   mkdirSync(join(folder, 'dist'))
@@ -50,10 +53,12 @@ export async function openProject(
   for (const name of names) cpSync(join(app, name), join(folder, name))
   for (const [name, text] of Object.entries(more)) writeFileSync(join(folder, name), text)
   for (const name of readdirSync(folder).filter((each) => each.endsWith('.ts'))) transpile(folder, name)
+  const compiled = (name: string) => join(folder, 'dist', name.replace(/\.ts$/, '.js'))
   return {
     missing: false,
     complaints: () => complaintsOf(folder, join(packages.nodeModules, '.bin', 'tsc')),
-    load: (name) => import(pathToFileURL(join(folder, 'dist', name.replace(/\.ts$/, '.js'))).href),
+    path: compiled,
+    load: (name) => import(pathToFileURL(compiled(name)).href),
   }
 }
 

@@ -14,7 +14,9 @@ const flat = (code: string) =>
     .join('\n')
     .trim()
 
-const examples = globSync('examples/*.{ts,json}', { cwd: root }).map((path) => flat(read(path)))
+/** Those with packages of their own are compiled and run in the slow tier. */
+const sources = ['examples/*.{ts,json}', 'test/proof/*/app/**/*.ts']
+const examples = globSync(sources, { cwd: root, exclude: ['**/node_modules'] }).map((path) => flat(read(path)))
 const pages = globSync('docs/**/*.md', { cwd: root })
 
 /** Examples are compiled by the checks and run by a test of their own; a page that quotes them cannot be wrong. */
