@@ -3,7 +3,7 @@ import { wholeOption } from '../../ledger/core/option-names.ts'
 import type { LambdaContext } from './events.ts'
 
 /** Before Lambda ends a function, it needs time to give its claims back and to answer. */
-export const RESERVE_MS = SECOND / 2
+const RESERVE_MS = SECOND / 2
 
 export function checkedReserveMs(whose: string, reserveMs: number = RESERVE_MS): number {
   return wholeOption(whose, 'reserveMs', reserveMs, 1, 60 * SECOND)
@@ -17,7 +17,7 @@ export interface Deadline {
   stop(): void
 }
 
-export class DeadlineError extends Error {
+class DeadlineError extends Error {
   override readonly name = 'DeadlineError'
 }
 

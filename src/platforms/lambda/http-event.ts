@@ -18,7 +18,7 @@ interface RequestParts {
   readonly host: string
 }
 
-export function isV2(event: HttpEvent): event is HttpEventV2 {
+function isV2(event: HttpEvent): event is HttpEventV2 {
   if ('rawPath' in event && typeof event.requestContext?.http?.method === 'string') return true
   if ('httpMethod' in event && typeof event.path === 'string') return false
   throw new OnceError(

@@ -10,7 +10,7 @@ import { responseOf } from '../../contract/http/web.ts'
 export type Format = '1.0' | '2.0'
 
 /** An invocation that may take this long. */
-export function invocation(leftMs = 30_000): LambdaContext {
+function invocation(leftMs = 30_000): LambdaContext {
   const endsAt = Date.now() + leftMs
   return { awsRequestId: 'c6af9ac6-7b61-11e6-9a41-93e8deadbeef', getRemainingTimeInMillis: () => endsAt - Date.now() }
 }
