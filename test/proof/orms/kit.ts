@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import { final, isOnceError } from 'onceonly'
+import { createLedger, final, isOnceError } from 'onceonly'
+import { createInbox } from 'onceonly/inbox'
+import { atEnd, databaseUrl, freshSchema } from '../../support/stores/postgres/store.ts'
 import type { OrmRow } from './app/row.ts'
+import { killInside } from './kill.ts'
 import { openShop, untilBlocked, who } from './shop.ts'
 
 /** What must hold for every ORM, when the ledger opens its transaction, and when the user did. */
 export type OrmCase = (t: TestContext, row: OrmRow) => Promise<void>
+
+const CONFLICT = { whileRunning: 'conflict' } as const
 
 const fresh = () => randomUUID().slice(0, 8)
 
@@ -71,7 +76,7 @@ export const cases: Readonly<Record<string, OrmCase>> = {
   },
 
   'a twin is refused at once where it shall not wait': async (t, row) => {
-    const [one, two] = [await openShop(t, row, 'conflict'), await openShop(t, row, 'conflict')]
+    const [one, two] = [await openShop(t, row, CONFLICT), await openShop(t, row, CONFLICT)]
     const key = fresh()
     const value = await one.place.run(who(key), key, async ({ tx }) => {
       await one.orm.insert(tx, key)
@@ -282,5 +287,106 @@ export const cases: Readonly<Record<string, OrmCase>> = {
     assert.equal(await count(), 0)
     await add(false)
     assert.equal(await count(), 1)
+  },
+
+  'tables in a schema of their own are found, and your path stays': async (t, row) => {
+    const schema = freshSchema()
+    const { orm, place, outbox, orders, stateOf } = await openShop(t, row, { schema })
+    const key = fresh()
+    await place.run(who(`${key}-a`), key, async (context) => {
+      await orm.insert(context.tx, `${key}-a`)
+      await context.outbox.add({ topic: 'order.placed', body: null })
+    })
+    const path = `SELECT current_setting('search_path') AS path`
+    await orm.transaction(async (handle) => {
+      const before = await orm.transactions.query(handle, path, [])
+      await place.within(handle, who(`${key}-b`), key, ({ tx }) => orm.insert(tx, `${key}-b`))
+      await outbox.add(handle, { topic: 'order.placed', body: null })
+      assert.deepEqual(await orm.transactions.query(handle, path, []), before)
+    })
+    assert.deepEqual(await orders(key), [`${key}-a`, `${key}-b`])
+    assert.deepEqual([await stateOf(`${key}-a`), await stateOf(`${key}-b`)], ['succeeded', 'succeeded'])
+  },
+
+  'messages are handled once, with rows of the ORM': async (t, row) => {
+    const { orm, ledger, orders } = await openShop(t, row)
+    const key = fresh()
+    const inbox = createInbox({ ledger, consumer: `shipping-${key}`, background: false })
+    t.after(() => inbox.stop())
+    const message = {
+      id: key,
+      topic: 'order.placed',
+      body: '{}',
+      headers: {},
+      key: null,
+      sequence: null,
+      deliveries: null,
+    }
+    const deliver = async (fails: boolean) =>
+      (
+        await inbox.receive(message, async (_, { tx }) => {
+          await orm.insert(tx, key)
+          if (fails) throw new Error('out of stock')
+        })
+      ).kind
+    assert.deepEqual([await deliver(true), await orders(key)], ['later', []])
+    assert.deepEqual([await deliver(false), await deliver(false)], ['handled', 'duplicate'])
+    assert.deepEqual(await orders(key), [key])
+  },
+
+  'within: a twin gets its answer before the ORM ends its transaction': async (t, row) => {
+    const [one, two] = [await openShop(t, row), await openShop(t, row)]
+    if (two.orm.transactions.claimWaitMs === undefined) return t.skip('this ORM ends no transaction by itself')
+    const key = fresh()
+    await one.place.run(who(key), key, async () => {
+      await two.orm.transaction(async (handle) => {
+        const twin = two.place.within(handle, who(key), key, () => 'second')
+        await assert.rejects(twin, (error) => isOnceError(error, 'in_progress'))
+        await two.orm.insert(handle, key)
+      })
+    })
+    assert.deepEqual(await one.orders(key), [key])
+  },
+
+  'what is no transaction is refused before anything is claimed': async (t, row) => {
+    const { place, outbox, stateOf } = await openShop(t, row)
+    const key = fresh()
+    const refused = /is no open transaction\. Pass the one that your transaction's callback was given\./
+    await assert.rejects(
+      place.within({}, who(key), key, () => null),
+      refused,
+    )
+    await assert.rejects(outbox.add({}, { topic: 'order.placed', body: null }), refused)
+    assert.equal(await stateOf(key), undefined)
+  },
+
+  'an ORM on another database is refused': async (t, row) => {
+    const { store } = await openShop(t, row)
+    const elsewhere = new URL(await databaseUrl())
+    elsewhere.pathname = '/postgres'
+    const orm = await row.open(elsewhere.href)
+    atEnd(t, () => orm.close())
+    const ledger = createLedger({ store, transactions: orm.transactions, background: false })
+    atEnd(t, () => ledger.stop())
+    const place = ledger.operation<string>({ name: 'order.elsewhere', effect: 'transaction' })
+    const text =
+      /is connected to the database `postgres`, which has no tables of the ledger; the store is on `onceonly_test/
+    await assert.rejects(
+      place.run(who(fresh()), 'a', () => null),
+      text,
+    )
+  },
+
+  'a process that is killed between the statements leaves nothing': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const key = fresh()
+    const keys = [`${key}-run`, `${key}-within`]
+    await killInside(row, await databaseUrl(), key)
+    assert.deepEqual(
+      [await orders(key), await stateOf(`${key}-run`), await stateOf(`${key}-within`)],
+      [[], undefined, undefined],
+    )
+    for (const each of keys) await place.run(who(each), each, ({ tx }) => orm.insert(tx, each))
+    assert.deepEqual(await orders(key), keys)
   },
 }

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { root } from '../../../tools/command.ts'
-import { testPostgres } from '../../support/stores/postgres/store.ts'
+import { databaseUrl, freshPool, testPostgres } from '../../support/stores/postgres/store.ts'
 import { app, installOrms } from './install.ts'
 import { cases } from './kit.ts'
 import { allRows } from './rows.ts'
@@ -17,6 +20,21 @@ test('the types of `tx` are those of the ORMs', { skip: missing }, () => {
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
   assert.equal(execFileSync(process.execPath, [compiler, '-p', app, '--pretty', 'false'], { encoding: 'utf8' }), '')
 })
+
+for (const guide of missing === false ? globSync('guide/*.ts', { cwd: app }) : []) {
+  testPostgres(`${guide} runs`, async (t) => {
+    const pool = await freshPool(t)
+    const database = `guide_${randomUUID().slice(0, 8)}`
+    await pool.query(`CREATE DATABASE ${database}`)
+    const url = new URL(await databaseUrl())
+    url.pathname = `/${database}`
+    const flags = ['--conditions=onceonly-source', '--disable-warning=ExperimentalWarning']
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const how = { env: { ...env, DATABASE_URL: url.href }, timeout: 60_000 }
+    await promisify(execFile)(process.execPath, [...flags, join(app, guide)], how)
+    await pool.query(`DROP DATABASE ${database} WITH (FORCE)`)
+  })
+}
 
 for (const row of rows) {
   for (const [name, each] of Object.entries(cases)) {

@@ -15,6 +15,12 @@ const rowFiles = {
 export async function allRows(): Promise<readonly OrmRow[]> {
   const only = process.env['ONCEONLY_ORM']
   const files = Object.entries(rowFiles).filter(([name]) => only === undefined || only === name)
-  const modules = await Promise.all(files.map(([, path]) => import(path) as Promise<Readonly<Record<string, unknown>>>))
-  return modules.flatMap((module) => Object.values(module).find((value) => Array.isArray(value)) as readonly OrmRow[])
+  const rows = await Promise.all(
+    files.map(async ([file, path]) => {
+      const module: Readonly<Record<string, unknown>> = await import(path)
+      const found = Object.values(module).find((value) => Array.isArray(value)) as readonly OrmRow[]
+      return found.map((row) => ({ ...row, file }))
+    }),
+  )
+  return rows.flat()
 }

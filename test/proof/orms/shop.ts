@@ -25,11 +25,17 @@ export interface Shop {
 const TABLE = 'CREATE TABLE IF NOT EXISTS orders (name text PRIMARY KEY)'
 export const who = (key: string) => ({ tenant: 'acme', caller: 'web', key })
 
-export async function openShop(t: TestContext, row: OrmRow, whileRunning?: 'conflict'): Promise<Shop> {
+export interface ShopOptions {
+  readonly whileRunning?: 'conflict'
+  readonly schema?: string
+}
+
+export async function openShop(t: TestContext, row: OrmRow, options: ShopOptions = {}): Promise<Shop> {
+  const { schema, ...definition } = options
   const url = await databaseUrl()
   const pool = await freshPool(t)
   await pool.query(TABLE)
-  const store = postgresStore(pool)
+  const store = postgresStore(pool, schema === undefined ? {} : { schema })
   atEnd(t, () => store.stop())
   const orm = await row.open(url)
   atEnd(t, () => orm.close())
@@ -39,7 +45,7 @@ export async function openShop(t: TestContext, row: OrmRow, whileRunning?: 'conf
   const ledger = createLedger({ store, transactions, outbox, background: false })
   atEnd(t, () => ledger.stop())
   const name = 'order.place'
-  const place = ledger.operation<string>({ name, effect: 'transaction', ...(whileRunning && { whileRunning }) })
+  const place = ledger.operation<string>({ name, effect: 'transaction', ...definition })
   return {
     orm,
     pool,
@@ -53,7 +59,7 @@ export async function openShop(t: TestContext, row: OrmRow, whileRunning?: 'conf
       return rows.map((each) => each.name)
     },
     stateOf: async (key) => {
-      const text = `SELECT status AS state FROM onceonly_records_view WHERE key = $1`
+      const text = `SELECT status AS state FROM ${schema ?? 'public'}.onceonly_records_view WHERE key = $1`
       return (await pool.query<{ state: string }>(text, [key])).rows[0]?.state
     },
   }

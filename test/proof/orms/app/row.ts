@@ -16,6 +16,8 @@ export interface OpenedOrm<Tx> {
 
 export interface OrmRow {
   readonly name: string
+  /** Its name in `rows.ts`. */
+  readonly file?: string
   /** Names of cases that it cannot pass, each with the reason. */
   readonly skips: Readonly<Record<string, string>>
   open(url: string): Promise<OpenedOrm<unknown>>
