@@ -24,7 +24,18 @@ const compilerOptions = {
   emitDecoratorMetadata: true,
 }
 
-const borrowed = ['@koa/router', '@types', 'express', 'fastify', 'hono', 'koa', 'pg', 'ws'] as const
+const borrowed = [
+  '@koa/router',
+  '@types',
+  'drizzle-orm',
+  'express',
+  'fastify',
+  'hono',
+  'koa',
+  'kysely',
+  'pg',
+  'ws',
+] as const
 
 /** From the packages that only tests need. */
 const frameworks = ['@nestjs', 'reflect-metadata', 'rxjs'] as const
