@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import type { Type } from '@nestjs/common'
-import { Controller, Module, Post, ValidationPipe } from '@nestjs/common'
+import { Controller, Module, Post, UploadedFile, UseInterceptors, ValidationPipe } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
+import { FileInterceptor } from '@nestjs/platform-express'
 import { createLedger, isOnceError } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
 import type { LeasedRouteContext } from 'onceonly/nest'
@@ -181,6 +182,33 @@ for (const platform of platforms) {
     )
   })
 }
+
+test('nest on express: another file under the same key is refused', async (context) => {
+  @Controller('files')
+  class FilesController {
+    @Post()
+    @UseInterceptors(FileInterceptor('file'))
+    @Idempotent({ name: 'file.keep', effect: 'external' })
+    keep(@UploadedFile() file: { readonly size: number }) {
+      return { size: file.size }
+    }
+  }
+  const ledger = createLedger({ store: memoryStore(), background: false })
+  const who = () => ({ tenant: 'acme', caller: 'shared' })
+  @Module({ imports: [OnceonlyModule.forRoot({ ledger, who })], controllers: [FilesController] })
+  class FilesModule {}
+  const { port, app } = await start('express', FilesModule)
+  context.after(() => app.close())
+  const send = (text: string) => {
+    const body = new FormData()
+    body.set('file', new Blob([text]), 'notes.txt')
+    return fetch(`http://127.0.0.1:${port}/files`, { method: 'POST', headers: { 'idempotency-key': 'k' }, body })
+  }
+  const first = await send('one')
+  assert.equal(first.status, 201)
+  await assertReplay(first, await send('one'))
+  assert.equal((await send('two')).status, 409)
+})
 
 test('an instance that Nest did not make calls its method directly', async () => {
   const journal = new Journal()
