@@ -19,9 +19,12 @@ const sources = ['examples/*.{ts,json}', 'test/proof/*/app/**/*.ts']
 const examples = globSync(sources, { cwd: root, exclude: ['**/node_modules'] }).map((path) => flat(read(path)))
 const pages = globSync('docs/**/*.md', { cwd: root })
 
-/** Examples are compiled by the checks and run by a test of their own; a page that quotes them cannot be wrong. */
+/**
+ * Examples, and programs whose packages have a lock file of their own, are compiled and run by tests; a page that quotes them
+ * cannot be wrong.
+ */
 for (const page of pages) {
-  const blocks = [...read(page).matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => flat(code ?? ''))
+  const blocks = [...read(page).matchAll(/^ *```ts\n(.*?)^ *```$/gms)].map(([, code]) => flat(code ?? ''))
   if (blocks.length === 0) continue
   test(`the code of ${page} is in an example`, () => {
     const strays = blocks.filter((block) => !examples.some((example) => example.includes(block)))
@@ -30,3 +33,18 @@ for (const page of pages) {
 }
 
 test('the documentation quotes examples', () => assert.ok(pages.length > 10))
+
+test('no printed code needs a cast, a `!` or a declaration of another module', () => {
+  const blocks = [...pages, 'README.md'].flatMap((page) =>
+    [...read(page).matchAll(/^ *```(?:ts|js)\n(.*?)^ *```$/gms)].map(([, code = '']) => ({ page, code })),
+  )
+  assert.ok(blocks.length > 30, `${blocks.length} blocks`)
+  const forbidden = /\bas (?!const\b)[A-Za-z{(]|[\w)\]]!(?=[.,;)\]]|$)|declare module|@ts-/m
+  const found = blocks
+    .map(({ page, code }) => ({
+      page,
+      cast: forbidden.exec(code.replaceAll(/'[^'\n]*'|`[^`]*`|\/\/.*$|^import .*$/gm, ''))?.[0],
+    }))
+    .filter(({ cast }) => cast !== undefined)
+  assert.deepEqual(found, [])
+})

@@ -1,0 +1,27 @@
+import { type AddressInfo, Socket } from 'node:net'
+import type { Express } from 'express'
+import pg from 'pg'
+
+/**
+ * Serves one of the applications: `node serve.ts NAME URL [die]`. With `die`, the process is killed when the database has
+ * said that the order is inserted, and before anything that follows is sent.
+ */
+const [name = '', connectionString = '', die] = process.argv.slice(2)
+const { createApp } = (await import(`./${name}.ts`)) as { createApp(pool: pg.Pool): Express | Promise<Express> }
+const app = await createApp(new pg.Pool({ connectionString }))
+if (die === 'die') dieAfterInsert()
+const server = app.listen(0, '127.0.0.1', () => console.log((server.address() as AddressInfo).port))
+
+function dieAfterInsert(): void {
+  const inserting = new WeakSet<object>()
+  const { write, emit } = Socket.prototype
+  Socket.prototype.write = function (this: Socket, ...given: readonly unknown[]) {
+    if (Buffer.from(given[0] as Uint8Array).includes('insert into orders')) inserting.add(this)
+    return write.apply(this, given as never)
+  }
+  Socket.prototype.emit = function (this: Socket, event: string | symbol, ...given: readonly unknown[]) {
+    const said = event === 'data' && inserting.has(this) && Buffer.from(given[0] as Uint8Array).includes('INSERT 0 1')
+    if (said) process.kill(process.pid, 'SIGKILL')
+    return emit.apply(this, [event, ...given] as never)
+  }
+}
