@@ -31,6 +31,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   ],
   Operating: ['operating/runbook', 'operating/console', 'operating/telemetry', 'operating/sql', 'operating/sizing'],
   Reference: [
+    'reference/entries',
     'reference/errors',
     'reference/limits',
     'reference/first-mistakes',

@@ -25,6 +25,7 @@ export default {
     nav: [
       { text: 'Start', link: '/start' },
       { text: 'Guides', link: '/guides/http', activeMatch: '^/guides/' },
+      { text: 'Comparison', link: '/comparison' },
       { text: 'Operating', link: '/operating/runbook', activeMatch: '^/operating/' },
       { text: 'API', link: '/api/index.html', target: '_self' },
     ],
