@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once as happened } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLedger } from 'onceonly'
@@ -26,7 +26,7 @@ const server = createServer((request, response) => {
   void take(request, response)
 })
 await happened(server.listen(0, '127.0.0.1'), 'listening')
-const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders`
+const url = `http://127.0.0.1:${portOf(server)}/orders`
 
 // The intent has one key, in a file, from before the first attempt: a crash between any two lines here is harmless.
 const folder = await mkdtemp(join(tmpdir(), 'keys-'))
@@ -50,3 +50,9 @@ server.closeAllConnections()
 server.close()
 await once.stop()
 await rm(folder, { recursive: true })
+
+function portOf(listening: Server): number {
+  const address = listening.address()
+  assert.ok(address !== null && typeof address === 'object')
+  return address.port
+}

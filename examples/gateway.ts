@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:net'
 import { createLedger } from 'onceonly'
 import type { GatewayConfig } from 'onceonly/gateway'
 import { createGateway } from 'onceonly/gateway'
@@ -15,7 +15,7 @@ const service = createServer((request, response) => {
   response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify({ id: `ch_${charges}` }))
 })
 await once(service.listen(0, '127.0.0.1'), 'listening')
-const { port: servicePort } = service.address() as AddressInfo
+const servicePort = portOf(service)
 
 const gateway: GatewayConfig = {
   upstream: `http://127.0.0.1:${servicePort}`,
@@ -59,3 +59,9 @@ await server.stop()
 await ledger.stop()
 await store.stop()
 service.close()
+
+function portOf(listening: Server): number {
+  const address = listening.address()
+  assert.ok(address !== null && typeof address === 'object')
+  return address.port
+}

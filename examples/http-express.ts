@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:net'
 import express, { type Request } from 'express'
 import { createLedger } from 'onceonly'
 import { createProtect, keepRawBody } from 'onceonly/express'
@@ -29,7 +29,7 @@ app.post(
 const server = app.listen(0, '127.0.0.1')
 await new Promise((resolve) => void server.once('listening', resolve))
 
-const { port } = server.address() as AddressInfo
+const port = portOf(server)
 const ask = (user: string) =>
   fetch(`http://127.0.0.1:${port}/orders`, {
     method: 'POST',
@@ -47,3 +47,9 @@ assert.equal(orders.length, 2)
 console.log('two clicks of Ann and one of Bob, two orders')
 server.close()
 await once.stop()
+
+function portOf(listening: Server): number {
+  const address = listening.address()
+  assert.ok(address !== null && typeof address === 'object')
+  return address.port
+}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:net'
 import Router from '@koa/router'
 import Koa from 'koa'
 import { createLedger } from 'onceonly'
@@ -29,7 +29,7 @@ const listener = app.callback()
 const server = createServer((request, response) => void listener(request, response))
 await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
 
-const { port } = server.address() as AddressInfo
+const port = portOf(server)
 const ask = (seat: number) =>
   fetch(`http://127.0.0.1:${port}/shows/hamlet/tickets`, {
     method: 'POST',
@@ -47,3 +47,9 @@ assert.equal(tickets.length, 1)
 console.log('three requests under one key, one ticket')
 server.close()
 await once.stop()
+
+function portOf(listening: Server): number {
+  const address = listening.address()
+  assert.ok(address !== null && typeof address === 'object')
+  return address.port
+}

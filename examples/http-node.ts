@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:net'
 import { createLedger } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
 import { createProtect } from 'onceonly/node'
@@ -17,7 +17,7 @@ const pay = protect({ name: 'payment.create', effect: 'external' }, (_request, r
 const server = createServer((request, response) => void pay(request, response))
 await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
 
-const { port } = server.address() as AddressInfo
+const port = portOf(server)
 const ask = (cents: number) =>
   fetch(`http://127.0.0.1:${port}/payments`, {
     method: 'POST',
@@ -36,3 +36,9 @@ assert.equal(payments, 1)
 console.log('three requests under one key, one payment')
 server.close()
 await once.stop()
+
+function portOf(listening: Server): number {
+  const address = listening.address()
+  assert.ok(address !== null && typeof address === 'object')
+  return address.port
+}

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { EventEmitter, once as happened } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,13 +28,14 @@ const place = (id: string) =>
 
 // A consumer reacts. The bus needs no server; `onceonly/rabbitmq` and `onceonly/nats` take its place without a change.
 const bus = createLocalBus({ store })
-const both = Promise.withResolvers<void>()
+const events = new EventEmitter()
+const both = happened(events, 'both')
 let handled = 0
 const inbox = createInbox({
   ledger: once,
   consumer: 'shipping',
   on: ({ kind }) => {
-    if (kind === 'handled' && ++handled === 2) both.resolve()
+    if (kind === 'handled' && ++handled === 2) events.emit('both')
   },
 })
 await inbox.consume<{ id: string }>(bus, { topics: ['order.placed'] }, async ({ id }, { tx }) => {
@@ -47,7 +49,7 @@ await place('A1')
 await assert.rejects(place('C3'), /sold out/)
 await place('B2')
 
-await both.promise
+await both
 await relay.stop()
 await inbox.stop()
 const idsIn = async (table: string) =>

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { once as happened } from 'node:events'
+import { EventEmitter, once as happened } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqliteStore } from 'onceonly/sqlite'
@@ -39,24 +39,25 @@ const regions = names.map((region) =>
 // Your HTTP server, your authentication; the class is that of `ws`.
 const server = createServer()
 await happened(server.listen(0, '127.0.0.1'), 'listening')
-const sockets = createSocketServer<StreamRegion | undefined>({
+const sockets = createSocketServer<StreamRegion>({
   server,
   path: '/socket',
   WebSocketServer,
   async admit(request, token) {
     if (token !== 'secret') return { kind: 'refused', status: 401, reason: 'Unknown token.' }
-    const asked = names.findIndex((name) => request.url?.endsWith(`=${name}`) ?? false)
-    return { kind: 'admitted', who: regions[asked] }
+    const region = regions.find((_, index) => request.url?.endsWith(`=${names[index]}`))
+    if (region === undefined) return { kind: 'refused', status: 404, reason: 'Unknown region.' }
+    return { kind: 'admitted', who: region }
   },
-  begin: (link, region = regions[0] as StreamRegion) => region.connect(link),
+  begin: (link, region) => region.connect(link),
 })
-const { port } = server.address() as AddressInfo
+const port = portOf(server)
 
 // The same client runs in browsers, where `createIndexedDbPlace` keeps what is pending over a reload.
 async function enter(...inOrder: readonly string[]) {
   const shown: Entry[] = []
-  const first = Promise.withResolvers<Entry>()
-  const four = Promise.withResolvers<void>()
+  const arrivals = new EventEmitter()
+  const [first, four] = [happened(arrivals, '1'), happened(arrivals, '4')]
   const client = await createStreamClient({
     room: 'lobby',
     regions: inOrder,
@@ -68,12 +69,11 @@ async function enter(...inOrder: readonly string[]) {
     }),
     receiver: {
       message(entry) {
-        first.resolve(entry)
-        if (shown.push(entry) === 4) four.resolve()
+        arrivals.emit(String(shown.push(entry)))
       },
     },
   })
-  return { client, shown, first: first.promise, four: four.promise }
+  return { client, shown, first, four }
 }
 const [ann, bob] = [await enter('eu', 'us'), await enter('us', 'eu')]
 
@@ -81,7 +81,9 @@ const question = await ann.client.send('Is it raining?')
 // Durable in Ann's region: neither a lost connection nor a crash can undo it.
 await question.accepted
 // A reply names a message that was received here, or sent.
-const asked = await bob.first
+await bob.first
+const [asked] = bob.shown
+assert.ok(asked !== undefined)
 // Two replies at once, one of them after a move to the other region. No client sees a reply before the question.
 ann.client.moveTo('us')
 await Promise.all([
@@ -107,3 +109,9 @@ for (const region of regions) await region.stop()
 server.close()
 await store.stop()
 rmSync(folder, { recursive: true })
+
+function portOf(listening: Server): number {
+  const address = listening.address()
+  assert.ok(address !== null && typeof address === 'object')
+  return address.port
+}

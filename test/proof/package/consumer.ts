@@ -42,21 +42,15 @@ const frameworks = ['@nestjs', 'reflect-metadata', 'rxjs'] as const
 
 /** What the README leaves to its reader. */
 const readersOwn = `
-import Fastify from 'fastify'
-interface Payment { cents: number }
-const server = Fastify()
-const order: Payment = { cents: 100 }
+const order = { cents: 100 }
 const bank = {
-  capture: async (payment: Payment, { idempotencyKey }: { idempotencyKey: string }) => ({ ...payment, idempotencyKey }),
+  capture: async (payment: { cents: number }, { idempotencyKey }: { idempotencyKey: string }) => ({ ...payment, idempotencyKey }),
 }
-const [tenant, caller, key] = ['acme', 'ann', 'k']
-const command = { caseId: 'CASE-1', queue: 'LEGAL' }
-const deliver = async ({ to, text }: { to: string; text: string }) => \`\${to}: \${text}\`
 `
 
 /**
  * A project of a user, outside of the repository: the installed package, routes for every framework, the code of the
- * README and of the start page, and every \`@example\` that an editor shows.
+ * README and of the start page, the examples that the other pages quote, and every \`@example\` that an editor shows.
  */
 export async function writeConsumer(folder: string, installed: string): Promise<void> {
   mkdirSync(join(folder, 'node_modules'), { recursive: true })
@@ -71,10 +65,12 @@ export async function writeConsumer(folder: string, installed: string): Promise<
   }
   const write = (file: string, text: string) => writeFileSync(join(folder, file), text)
   write('package.json', JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
-  write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['*.ts'] }))
+  write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['*.ts', 'examples/*.ts'] }))
   cpSync(join(import.meta.dirname, 'consumer'), folder, { recursive: true })
   write('readme.ts', [readersOwn, ...blocksOf('README.md', 'ts')].join('\n'))
   write('start.ts', blocksOf('docs/start.md', 'js').join('\n'))
+  // What the pages quote, whole.
+  cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true })
   for (const [index, example] of examplesIn(installed).entries())
     write(`example-${index}.ts`, `${example}\nexport {}\n`)
 }

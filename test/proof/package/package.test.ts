@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { promisify } from 'node:util'
 import { compile, compilers, fetchCompilers, writeConsumer } from './consumer.ts'
 import { oldestNode } from './oldest.ts'
 import { pack, root } from './packed.ts'
 import { installByStartPage } from './start-page.ts'
 
+const run = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-user-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const archive = pack(folder)
@@ -81,7 +83,25 @@ const consumer = join(folder, 'consumer')
 await writeConsumer(consumer, installed)
 const fetched = fetchCompilers(join(folder, 'compilers'))
 for (const [name, version] of Object.entries(compilers)) {
-  test(`${name}, strict: routes, README, start page and every example compile`, { skip: fetched.missing }, () => {
+  test(`${name}, strict: routes, README, start page, the examples and every @example compile`, {
+    skip: fetched.missing,
+  }, () => {
     assert.deepEqual(compile(consumer, fetched.pathOf(version)), [])
   })
 }
+
+/** Those that need a server are run from the sources, beside all others. */
+const examples = globSync('examples/*.ts', { cwd: consumer }).filter(
+  (name) => !readFileSync(join(consumer, name), 'utf8').includes("process.env['DATABASE_URL']"),
+)
+test('the examples run on the installed package', { concurrency: 2 }, async (t) => {
+  assert.ok(examples.length > 15, `${examples.length} examples`)
+  await Promise.all(
+    examples.map((name) =>
+      t.test(name, async () => {
+        const { stdout } = await run(process.execPath, [name], { cwd: consumer, timeout: 240_000 })
+        assert.notEqual(stdout.trim(), '')
+      }),
+    ),
+  )
+})
