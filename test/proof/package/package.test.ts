@@ -20,6 +20,9 @@ const project = join(folder, 'project')
 mkdirSync(project)
 const start = installByStartPage(project, archive, node.path)
 const installed = join(project, 'node_modules', 'onceonly')
+// Before the first test: the runner ends when all tests that it knows have ended, whatever this file still waits for.
+const consumer = join(folder, 'consumer')
+await writeConsumer(consumer, installed)
 
 /** Runs a program as a user of the package would: plain JavaScript, no conditions, none of our tools, the oldest Node. */
 function asUser(program: string): string {
@@ -79,8 +82,6 @@ test('no test is published', () => {
 
 test('the start page, followed literally from an empty folder, ends with a protected endpoint', start)
 
-const consumer = join(folder, 'consumer')
-await writeConsumer(consumer, installed)
 const fetched = fetchCompilers(join(folder, 'compilers'))
 for (const [name, version] of Object.entries(compilers)) {
   test(`${name}, strict: routes, README, start page, the examples and every @example compile`, {
