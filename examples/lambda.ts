@@ -18,7 +18,7 @@ const protect = createProtect({
 
 // API Gateway (REST and HTTP APIs) and function URLs.
 export const handler = protect({ name: 'order.place', effect: 'transaction' }, async (event, _context, { tx }) => {
-  const { item } = JSON.parse(event.body ?? '{}') as { item: string }
+  const { item }: { item: string } = JSON.parse(event.body ?? '{}')
   await tx.query('insert into orders (item) values (?)', [item])
   return { statusCode: 201, body: JSON.stringify({ item }) }
 })

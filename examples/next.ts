@@ -25,7 +25,7 @@ type Extra = { params: Promise<{ shop: string }> }
 
 export const POST = protect({ name: 'order.place', effect: 'transaction' }, async (request, extra: Extra, { tx }) => {
   const { shop } = await extra.params
-  const { item } = (await request.json()) as { item: string }
+  const { item }: { item: string } = JSON.parse(await request.text())
   await tx.query('insert into orders (shop, item) values (?, ?)', [shop, item])
   return Response.json({ shop, item }, { status: 201 })
 })
