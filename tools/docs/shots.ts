@@ -7,7 +7,8 @@ import { serve } from './serve.ts'
 
 /** Screenshots of the built site, for a person to look at: `node tools/docs/shots.ts [FOLDER] [PAGE …]`. */
 const [folder = join(root, 'dist/shots'), ...named] = process.argv.slice(2)
-const pages = named.length > 0 ? named : ['index', 'start', 'guides/http', 'comparison', 'reference/errors', 'api/index']
+const pages =
+  named.length > 0 ? named : ['index', 'start', 'guides/http', 'comparison', 'reference/errors', 'api/index']
 const looks = {
   light: { viewport: { width: 1440, height: 900 }, colorScheme: 'light' },
   dark: { viewport: { width: 1440, height: 900 }, colorScheme: 'dark' },
