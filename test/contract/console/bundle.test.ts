@@ -32,6 +32,7 @@ const bounds = [
      export * from 'onceonly/stream/protocol'`,
     18,
   ],
+  ['the errors', `export { isOnceError } from 'onceonly/errors'`, 5],
   ['the HTTP client', `export { createClient } from 'onceonly/client'`, 5],
 ] as const
 

@@ -116,7 +116,7 @@ for (const [name, open] of Object.entries(poolers)) {
   })
 }
 
-testPostgres('a transaction on the only connection is told at once that no other will come', async (t) => {
+testPostgres('a transaction on the only connection fails at once when it needs another', async (t) => {
   const pool = await freshPool(t, { max: 1 })
   const { store, once, place, names } = await shop(t, pool)
   const inside = place.run({ ...who, key: 'a' }, 'a', async ({ tx }) => {
@@ -145,7 +145,7 @@ testPostgres('a transaction on the only connection is told at once that no other
 })
 
 testPostgres(
-  'two transactions on two connections that wait for a third: one ends, and the other goes on',
+  'two transactions on two connections that wait for a third: one fails, and the other continues',
   async (t) => {
     const { store, place, names } = await shop(t, await freshPool(t, { max: 2 }))
     const both = Promise.withResolvers<void>()
