@@ -1,13 +1,22 @@
 import { cpSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { buildPages } from '../console/build.ts'
+import { bundlePackage } from './build/bundle.ts'
+import { pruneDeclarations } from './build/declarations.ts'
 import { foreground, root } from './command.ts'
 
-// A file that was renamed or removed must not live on in what is published.
-rmSync(join(root, 'dist'), { recursive: true, force: true })
-process.exitCode = await foreground('tsc', ['-p', 'tsconfig.build.json'])
+/** Builds what is published, into the folder that is given or into `dist`. */
+const folder = resolve(root, process.argv[2] ?? 'dist')
 
-// The pages travel with the package, where `onceonly/pages` looks for them.
-await buildPages()
-cpSync(join(root, 'console', 'dist'), join(root, 'dist', 'admin', 'pages', 'built'), { recursive: true })
-rmSync(join(root, 'dist', 'admin', 'pages', 'built', 'stamp.json'))
+// A file that was renamed or removed must not live on in what is published.
+rmSync(folder, { recursive: true, force: true })
+process.exitCode = await foreground('tsc', ['-p', 'tsconfig.build.json', '--outDir', folder])
+if (process.exitCode === 0) {
+  pruneDeclarations(folder)
+  await bundlePackage(folder)
+  // The pages travel with the package, where `onceonly/pages` looks for them.
+  await buildPages()
+  const pages = join(folder, 'admin', 'pages', 'built')
+  cpSync(join(root, 'console', 'dist'), pages, { recursive: true })
+  rmSync(join(pages, 'stamp.json'))
+}

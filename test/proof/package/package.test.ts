@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { compile, compilers, fetchCompilers, writeConsumer } from './consumer.ts'
 import { oldestNode } from './oldest.ts'
-import { pack, root } from './packed.ts'
+import { npm, pack, root } from './packed.ts'
+import { fetchRuntime, runtimeNames } from './runtimes.ts'
 import { installByStartPage } from './start-page.ts'
 
 const run = promisify(execFile)
@@ -75,10 +76,85 @@ test('the command is installed with it', () => {
   assert.match(printed, /^onceonly COMMAND/)
 })
 
-test('no test is published', () => {
-  const strays = globSync(['{dist,src}/**/*.test.*', '{dist,src}/**/test-*'], { cwd: installed })
+test('what the package finds by its path is where it looks', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  const command = join(project, 'node_modules', '.bin', 'onceonly')
+  assert.equal(execFileSync(node.path, [command, '--version'], { cwd: project, encoding: 'utf8' }).trim(), version)
+  const printed = asUser(`
+    import { readPages } from 'onceonly/pages'
+    const pages = await readPages()
+    console.log((await pages.answer({ path: '/console' })).status)
+  `)
+  assert.equal(printed, '200\n')
+  // Each program, beside the file that starts it.
+  for (const program of ['admin/cli/replay-process', 'http/gateway/fingerprint-thread']) {
+    execFileSync(node.path, ['--check', join(installed, 'dist', `${program}.js`)])
+    const place = join(installed, 'dist', dirname(program))
+    const texts = globSync('*.js', { cwd: place }).map((file) => readFileSync(join(place, file), 'utf8'))
+    assert.ok(
+      texts.some((text) => text.includes(`\`${basename(program)}\${extname(import.meta.filename)}`)),
+      program,
+    )
+  }
+})
+
+test('no test, no source and no map is published', () => {
+  const strays = globSync(['{dist,src}/**/*.test.*', '{dist,src}/**/test-*', 'src/**', '**/*.map'], { cwd: installed })
   assert.deepEqual(strays, [])
 })
+
+test('the start page, the changelog and the examples are inside', () => {
+  for (const part of ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs/start.md', 'examples/http-express.ts']) {
+    assert.ok(statSync(join(installed, part)).size > 500, part)
+  }
+})
+
+/** In KB of 1000 bytes, as npm counts them. */
+const MOST_PACKED_KB = 800
+const MOST_UNPACKED_KB = 2_800
+
+test(`the package has at most ${MOST_PACKED_KB} KB, unpacked ${MOST_UNPACKED_KB} KB`, (t) => {
+  const sizes = new Map<string, number>()
+  let unpacked = 0
+  for (const file of globSync('**', { cwd: installed, withFileTypes: true })) {
+    if (!file.isFile()) continue
+    const { size } = statSync(join(file.parentPath, file.name))
+    const place = join(file.parentPath, file.name)
+      .slice(installed.length + 1)
+      .split('/')
+      .slice(0, 2)
+      .join('/')
+    sizes.set(place, (sizes.get(place) ?? 0) + size)
+    unpacked += size
+  }
+  const packed = statSync(archive).size
+  t.diagnostic(`${kb(packed)} packed, ${kb(unpacked)} unpacked`)
+  for (const [place, size] of [...sizes].toSorted(([, a], [, b]) => b - a).slice(0, 12)) {
+    t.diagnostic(`${place}: ${kb(size)}`)
+  }
+  assert.ok(packed <= MOST_PACKED_KB * 1000, kb(packed))
+  assert.ok(unpacked <= MOST_UNPACKED_KB * 1000, kb(unpacked))
+})
+
+function kb(bytes: number): string {
+  return `${Math.ceil(bytes / 1000)} KB`
+}
+
+for (const name of runtimeNames) {
+  const runtime = fetchRuntime(join(folder, `runtime-${name}`), name)
+  test(`${name} runs memory, SQLite, fetch and Hono routes`, { skip: runtime.missing }, () => {
+    const place = join(folder, name)
+    mkdirSync(place)
+    writeFileSync(join(place, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
+    const { version } = JSON.parse(readFileSync(join(root, 'node_modules/hono/package.json'), 'utf8')) as {
+      version: string
+    }
+    npm(place, ['install', archive, `hono@${version}`])
+    copyFileSync(join(import.meta.dirname, 'runtimes', 'smoke.ts'), join(place, 'smoke.ts'))
+    const printed = execFileSync(runtime.command, [...runtime.args, 'smoke.ts'], { cwd: place, encoding: 'utf8' })
+    assert.equal(printed, 'memory\nsqlite\n')
+  })
+}
 
 test('the start page, followed literally from an empty folder, ends with a protected endpoint', start)
 

@@ -3,16 +3,15 @@ import { cpSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const root = join(import.meta.dirname, '../../..')
-const BUILT_IN = ['bin', 'README.md', 'LICENSE', 'CHANGELOG.md', 'package.json', 'src']
+const PARTS = ['bin', 'README.md', 'LICENSE', 'CHANGELOG.md', 'package.json', 'docs/start.md', 'examples']
 const LONGEST_MS = 240_000
 
 /** Builds and packs what would be published, beside the working tree, and returns the path of the archive. */
 export function pack(folder: string): string {
   const stage = join(folder, 'stage')
   mkdirSync(stage)
-  for (const name of BUILT_IN) cpSync(join(root, name), join(stage, name), { recursive: true })
-  const compiler = join(root, 'node_modules', '.bin', 'tsc')
-  execFileSync(compiler, ['-p', 'tsconfig.build.json', '--outDir', join(stage, 'dist')], { cwd: root })
+  for (const name of PARTS) cpSync(join(root, name), join(stage, name), { recursive: true })
+  execFileSync(process.execPath, ['tools/build.ts', join(stage, 'dist')], { cwd: root, timeout: LONGEST_MS })
   npm(stage, ['pack', '--ignore-scripts', '--pack-destination', folder])
   const archive = readdirSync(folder).find((name) => name.endsWith('.tgz'))
   if (archive === undefined) throw new Error('npm packed nothing')
