@@ -86,7 +86,7 @@ export const ledgerErrors = {
   transaction_too_long: {
     retryable: true,
     applied: 'no',
-    next: 'Keep slow work out of the transaction; it held the writer too long and was rolled back.',
+    next: 'Keep slow work out of the transaction; it was rolled back.',
   },
   transaction_aborted: {
     retryable: false,
@@ -119,15 +119,11 @@ export const ledgerErrors = {
     applied: 'no',
     next: 'Retry: another transaction holds the row, or too many requests wait.',
   },
-  pool_exhausted: {
-    retryable: false,
-    applied: 'no',
-    next: "Use the effect's `tx` inside a transaction, call it after the transaction, or give the pool more clients (`max`).",
-  },
+  pool_exhausted: { retryable: false, applied: 'no', next: 'Use `tx`, or a larger pool.' },
   store_replaced: {
     retryable: false,
     applied: 'no',
-    next: 'Restart every process that uses the file, and stop them all before you restore a file.',
+    next: 'Restart every process that uses the file, and stop them before you restore it.',
   },
   schema_too_old: {
     retryable: false,
