@@ -40,6 +40,7 @@ export function mikroOrm<Db extends MikroOrmDatabase>(orm: Db): OrmTransactions<
   return {
     name: 'mikroOrm',
     dialect: 'postgres',
+    hooksBeforeCommit: true,
     open: (work) => em.fork().transactional((forked) => work(forked), { isolationLevel: 'read committed' }),
     // Each part has a unit of work of its own, which is dropped when the part is undone.
     savepoint: (handle: Manager, work) => handle.transactional((inner) => work(inner)),

@@ -36,6 +36,7 @@ export function typeorm<Db extends TypeOrmDatabase>(dataSource: Db): OrmTransact
   return {
     name: 'typeorm',
     dialect: 'postgres',
+    hooksBeforeCommit: true,
     open: (work) => dataSource.transaction('READ COMMITTED', work),
     query: async ({ queryRunner }: Sender, text, values) => {
       if (queryRunner === undefined) throw new Error('This EntityManager has no transaction.')

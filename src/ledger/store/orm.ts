@@ -28,6 +28,12 @@ export interface OrmTransactions<Handle> {
    * of its own for each. Others get a savepoint as a statement.
    */
   savepoint?<T>(handle: Handle, work: (inner: Handle) => Promise<T>): Promise<T>
+  /**
+   * Whether the ORM calls code of the user between the last statement and COMMIT. A statement that fails there, and whose error
+   * is hidden, makes the server roll back without an error: then the ledger asks the server whether it has committed.
+   * @default false
+   */
+  readonly hooksBeforeCommit?: boolean
   /** Sends what the handle has only collected so far: a unit of work. */
   flush?(handle: Handle): Promise<void>
   /** The server's error behind one of the ORM's, where `cause` does not lead to it; null when there is none. */

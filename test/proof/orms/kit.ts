@@ -43,6 +43,18 @@ export const cases: Readonly<Record<string, OrmCase>> = {
     assert.deepEqual([await orders(key), await stateOf(key)], [[key], 'succeeded'])
   },
 
+  'a failure that is hidden before COMMIT is no success': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    if (orm.failBeforeCommit === undefined) return t.skip('it calls no code of the user there')
+    const key = fresh()
+    orm.failBeforeCommit()
+    const hidden = place.run(who(key), key, ({ tx }) => orm.insert(tx, key))
+    await assert.rejects(hidden, (error) => isOnceError(error, 'transaction_aborted') && error.applied === 'no')
+    assert.deepEqual([await orders(key), await stateOf(key)], [[], undefined])
+    await place.run(who(key), key, ({ tx }) => orm.insert(tx, key))
+    assert.deepEqual([await orders(key), await stateOf(key)], [[key], 'succeeded'])
+  },
+
   'a final failure is recorded without what it wrote': async (t, row) => {
     const { orm, place, orders, stateOf } = await openShop(t, row)
     const key = fresh()

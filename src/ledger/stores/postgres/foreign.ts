@@ -17,7 +17,16 @@ import type {
 } from '../../store/port.ts'
 import { inPart } from '../../store/port.ts'
 import { ended, runningTwin } from '../../store/sql/transactions.ts'
-import { connectError, isAborted, isBusy, isSessionOver, sqlErrorOf, storeError, timeoutError } from './errors.ts'
+import {
+  abortedError,
+  connectError,
+  isAborted,
+  isBusy,
+  isSessionOver,
+  sqlErrorOf,
+  storeError,
+  timeoutError,
+} from './errors.ts'
 import { createSamePlace } from './foreign-place.ts'
 import type { ForeignTx } from './foreign-tx.ts'
 import { createForeignTx, isGone, lostTransaction, saysConnectionLost, serverErrorIn } from './foreign-tx.ts'
@@ -52,6 +61,8 @@ interface Ground {
   /** What the work threw, whatever the ORM makes of it; null when it did not throw. */
   failure: { readonly error: unknown } | null
   began: boolean
+  /** The server's number of the transaction, where its end has to be asked for. */
+  xid: string | null
 }
 
 function createAdopted<Handle>(
@@ -71,7 +82,8 @@ function createAdopted<Handle>(
     return tx
   }
 
-  function sessionOf(handle: Handle, tx: ForeignTx, { call, mark, woken }: Pick<Ground, 'call' | 'mark' | 'woken'>) {
+  function sessionOf(handle: Handle, tx: ForeignTx, ground: Pick<Ground, 'call' | 'mark' | 'woken'> & Partial<Ground>) {
+    const { call, mark, woken } = ground
     let patient = isPatient(call)
     async function apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>> {
       try {
@@ -106,7 +118,8 @@ function createAdopted<Handle>(
       sql: tx.sql,
       apply,
       settleLast: async (request) => {
-        await checkMark(tx, mark)
+        const xid = await checkMark(tx, mark)
+        if (orm.hooksBeforeCommit === true && ground.xid === null) ground.xid = xid
         return await apply(request)
       },
       savepoint: (work) => part(() => work()),
@@ -116,11 +129,21 @@ function createAdopted<Handle>(
   }
 
   /** Code that kept the connection from elsewhere may have ended the transaction; what follows would be on its own. */
-  async function checkMark(tx: ForeignTx, mark: string): Promise<void> {
-    const [row] = await tx.rows(`SELECT current_setting('${MARK}', true) AS mark`).catch((error: unknown) => {
+  async function checkMark(tx: ForeignTx, mark: string): Promise<string | null> {
+    const look = `SELECT current_setting('${MARK}', true) AS mark, pg_current_xact_id_if_assigned()::text AS xid`
+    const [row] = await tx.rows(look).catch((error: unknown) => {
       throw core.fault(error, 'no')
     })
     if (row?.['mark'] !== mark) throw lostTransaction()
+    const { xid } = row
+    return typeof xid === 'string' ? xid : null
+  }
+
+  /** The server answers COMMIT with ROLLBACK where a statement has failed before it, and no ORM reports that. */
+  async function checkCommitted({ xid, call }: Ground): Promise<void> {
+    if (xid === null) return
+    const [row] = await core.read(call, ({ rows }) => rows('SELECT pg_xact_status($1::xid8) AS status', [xid]))
+    if (row?.['status'] === 'aborted') throw abortedError()
   }
 
   async function begin(tx: ForeignTx, { call, mark }: Ground): Promise<void> {
@@ -193,6 +216,7 @@ function createAdopted<Handle>(
     try {
       const late = () => (ground.began ? tooLong(ground) : timeoutError(deadline.timeoutMs, 'no'))
       const result = await inTime(running(), deadline, late)
+      await checkCommitted(ground)
       watchers.changed(woken)
       await notifyOthers(woken)
       return result
@@ -244,7 +268,7 @@ function createAdopted<Handle>(
   return {
     run: (work, call) =>
       core.call(call, (deadline) => {
-        const state = { applied: 'no' as const, failure: null, began: false }
+        const state = { applied: 'no' as const, failure: null, began: false, xid: null }
         return run({ call, deadline, mark: randomUUID(), woken: [], ...state }, work)
       }),
     within: (handle, work, call) => {

@@ -1,4 +1,10 @@
-import { defineEntity, type EntityManager, MikroORM } from '@mikro-orm/postgresql'
+import {
+  defineEntity,
+  type EntityManager,
+  type EventSubscriber,
+  MikroORM,
+  type TransactionEventArgs,
+} from '@mikro-orm/postgresql'
 import { createLedger } from 'onceonly'
 import { mikroOrm } from 'onceonly/mikro-orm'
 import { type PostgresStore } from 'onceonly/postgres'
@@ -6,9 +12,23 @@ import { row, sameType } from './row.ts'
 
 const Order = defineEntity({ name: 'Order', tableName: 'orders', properties: (p) => ({ name: p.text().primary() }) })
 
+/** The next commit comes after a statement that failed unseen. */
+let hides = false
+
+class Hiding implements EventSubscriber {
+  async beforeTransactionCommit({ em, transaction }: TransactionEventArgs) {
+    if (!hides) return
+    hides = false
+    await em
+      .getConnection()
+      .execute('SELECT 1 / 0', [], 'all', transaction)
+      .catch(() => {})
+  }
+}
+
 export const mikroOrmRows = [
   row('MikroORM', async (url) => {
-    const orm = await MikroORM.init({ clientUrl: url, entities: [Order] })
+    const orm = await MikroORM.init({ clientUrl: url, entities: [Order], subscribers: [new Hiding()] })
     return {
       transactions: mikroOrm(orm),
       // Only collected here: the unit of work is flushed before the outcome is recorded.
@@ -20,6 +40,7 @@ export const mikroOrmRows = [
         await tx.transactional((inner) => work(inner))
       },
       raw: (tx, text) => tx.execute(text),
+      failBeforeCommit: () => void (hides = true),
       // MikroORM never gives back a connection whose session was ended, and waits for it for ever.
       close: () => Promise.race([orm.close(), new Promise<void>((resolve) => setTimeout(resolve, 1_000).unref())]),
     }

@@ -12,6 +12,8 @@ export interface OpenedOrm<Tx> {
   /** A statement as text. */
   raw(tx: Tx, text: string): Promise<unknown>
   close(): Promise<void>
+  /** Lets the next transaction fail between its last statement and COMMIT, and hides the error; where the ORM has hooks. */
+  failBeforeCommit?(): void
 }
 
 export interface OrmRow {

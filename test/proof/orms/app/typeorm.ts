@@ -1,7 +1,14 @@
 import { createLedger } from 'onceonly'
 import { type PostgresStore } from 'onceonly/postgres'
 import { typeorm } from 'onceonly/typeorm'
-import { DataSource, type EntityManager, EntitySchema, type EntitySubscriberInterface } from 'typeorm'
+import {
+  DataSource,
+  type EntityManager,
+  EntitySchema,
+  type EntitySubscriberInterface,
+  EventSubscriber,
+  type TransactionCommitEvent,
+} from 'typeorm'
 import { row, sameType } from './row.ts'
 
 interface Order {
@@ -18,10 +25,19 @@ class Listening implements EntitySubscriberInterface {
   beforeQuery() {
     this.seen += 1
   }
-  beforeTransactionCommit() {
+  async beforeTransactionCommit({ queryRunner }: TransactionCommitEvent) {
     this.seen += 1
+    if (!hides) return
+    hides = false
+    await queryRunner.query('SELECT 1 / 0').catch(() => {})
   }
 }
+
+// A decorator by hand: the sources are run without a compiler.
+EventSubscriber()(Listening)
+
+/** The next commit comes after a statement that failed unseen. */
+let hides = false
 
 export const typeormRows = [
   row('TypeORM with a subscriber', async (url) => {
@@ -40,6 +56,7 @@ export const typeormRows = [
       nested: (tx, work) => tx.transaction(work),
       raw: (tx, text) => tx.query(text),
       close: () => source.destroy(),
+      failBeforeCommit: () => void (hides = true),
     }
   }),
 ]
