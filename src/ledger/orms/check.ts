@@ -14,3 +14,10 @@ export function checkHandle(entry: string, given: unknown, { with: names, wants 
   if (names.every(fits)) return
   throw new OnceError('bad_option', `${entry} needs ${wants}, not ${kindOf(given)}.`)
 }
+
+/** What is opened on an open transaction is only a part of it: its commit would be none. */
+export function refuseTransaction(entry: string, isTransaction: boolean, { wants }: Expected): void {
+  if (!isTransaction) return
+  const text = `${entry} needs ${wants}, not a transaction that is open already. Give that to \`within\`.`
+  throw new OnceError('bad_option', text)
+}

@@ -1,6 +1,6 @@
 import type { OrmTransactions, OrmValue } from '../store/orm.ts'
 import type { SqlRow } from '../store/sql.ts'
-import { checkHandle } from './check.ts'
+import { checkHandle, refuseTransaction } from './check.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -21,6 +21,10 @@ interface Statement {
 interface Sender {
   transaction<T>(work: (tx: never) => Promise<T>): Promise<T>
   execute(statement: Statement): Promise<readonly SqlRow[] | { readonly rows: readonly SqlRow[] }>
+}
+
+function isDrizzleTransaction(handle: unknown): boolean {
+  return typeof (handle as { rollback?: unknown } | null | undefined)?.rollback === 'function'
 }
 
 /**
@@ -46,7 +50,9 @@ interface Sender {
  * ```
  */
 export function drizzle<Db extends DrizzleDatabase>(db: Db): OrmTransactions<DrizzleTransaction<Db>> {
-  checkHandle('drizzle', db, { with: ['transaction', 'execute'], wants: 'a Drizzle database' })
+  const expected = { with: ['transaction', 'execute'], wants: 'a Drizzle database' }
+  checkHandle('drizzle', db, expected)
+  refuseTransaction('drizzle', isDrizzleTransaction(db), expected)
   return {
     name: 'drizzle',
     dialect: 'postgres',
@@ -58,6 +64,6 @@ export function drizzle<Db extends DrizzleDatabase>(db: Db): OrmTransactions<Dri
       const result = await handle.execute({ getSQL: () => ({ toQuery: () => query }) })
       return 'rows' in result ? result.rows : [...result]
     },
-    isTransaction: (handle) => typeof (handle as { rollback?: unknown } | null | undefined)?.rollback === 'function',
+    isTransaction: isDrizzleTransaction,
   }
 }

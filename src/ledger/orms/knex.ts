@@ -1,6 +1,6 @@
 import type { OrmTransactions } from '../store/orm.ts'
 import type { SqlRow } from '../store/sql.ts'
-import { checkHandle } from './check.ts'
+import { checkHandle, refuseTransaction } from './check.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -54,7 +54,9 @@ export function isKnexTransaction(handle: unknown): boolean {
  * const once = createLedger({ store: postgresStore(pool), transactions: knex(db) })
  */
 export function knex<Db extends KnexDatabase>(db: Db): OrmTransactions<KnexTransaction<Db>> {
-  checkHandle('knex', db, { with: ['transaction', 'raw'], wants: 'a `Knex` instance' })
+  const expected = { with: ['transaction', 'raw'], wants: 'a `Knex` instance' }
+  checkHandle('knex', db, expected)
+  refuseTransaction('knex', isKnexTransaction(db), expected)
   return {
     name: 'knex',
     dialect: 'postgres',

@@ -1,6 +1,6 @@
 import type { OrmTransactions } from '../store/orm.ts'
 import type { SqlRow } from '../store/sql.ts'
-import { checkHandle } from './check.ts'
+import { checkHandle, refuseTransaction } from './check.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -75,7 +75,9 @@ export async function queryByKysely(
  * ```
  */
 export function kysely<Db extends KyselyDatabase>(db: Db): OrmTransactions<KyselyTransaction<Db>> {
-  checkHandle('kysely', db, { with: ['transaction', 'withoutPlugins'], wants: 'a `Kysely` instance' })
+  const expected = { with: ['transaction', 'withoutPlugins'], wants: 'a `Kysely` instance' }
+  checkHandle('kysely', db, expected)
+  refuseTransaction('kysely', db.isTransaction, expected)
   return {
     name: 'kysely',
     dialect: 'postgres',
