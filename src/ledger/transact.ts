@@ -133,9 +133,14 @@ function callOf(op: Declared, command: Command): TransactionCall {
 }
 
 /** The holder of the record may only be replaying it: check before the caller gets "still running". */
-async function behindTwin(context: Context, op: Declared, command: Command): Promise<Landing> {
+async function behindTwin(
+  context: Context,
+  op: Declared,
+  command: Command,
+  timeoutMs: number = limits.storeCallMs,
+): Promise<Landing> {
   const askedAt = context.runtime.monotonicMs()
-  const { records, now } = await context.store.claims.read([command.id], { timeoutMs: limits.storeCallMs })
+  const { records, now } = await context.store.claims.read([command.id], { timeoutMs })
   const landing = decidedBy(context, op, command, { record: records[0] ?? null, now, askedAt }, false)
   if (landing !== null) return landing
   return stillRunning(context, command)
@@ -363,8 +368,13 @@ export async function withinTransaction(
     )
   } catch (error) {
     turn.end()
-    const twin = meetsTwin(error, turn)
-    if (twin) return behindTwin(context, op, command)
+    // The open transaction may hold the only connection: then nothing can be read beside it.
+    if (meetsTwin(error, turn)) {
+      return await behindTwin(context, op, command, limits.besideTransactionMs).catch((failure: unknown) => {
+        if (isOnceError(failure)) return stillRunning(context, command)
+        throw failure
+      })
+    }
     throw isVerdict(error) ? error.error : error
   }
 }

@@ -11,7 +11,7 @@ import { newMessageId } from './id.ts'
 import { checkId, draftOf } from './message.ts'
 import type { OutboxDeadLetters, OutboxStatus } from './operate.ts'
 import { createDeadLetters, statusOf } from './operate.ts'
-import { outboxTablesOf } from './tables.ts'
+import { OUTBOX_ROOM, OUTBOX_VERSION, outboxTablesOf } from './tables.ts'
 
 export interface OutboxOptions<Handle = never> {
   /** The SQL store of the ledger: messages commit with its transactions. */
@@ -75,8 +75,9 @@ export function createOutbox<Handle = never>(options: OutboxOptions<Handle>): Ou
       const draft = draftOf(message)
       const given = message.id !== undefined
       const id = message.id === undefined ? newMessageId() : checkId(message.id)
-      if (tables.state !== 'ready') await firstUse()
-      await add(sqlIn(tx), { id, given, draft })
+      const open = sqlIn(tx)
+      if (tables.state !== 'ready' && !(orm !== null && (await areThere(open)))) await firstUse()
+      await add(open, { id, given, draft })
     },
     prepare: tables.prepare,
     deadLetters: createDeadLetters(store, tables),
@@ -90,6 +91,15 @@ export function createOutbox<Handle = never>(options: OutboxOptions<Handle>): Ou
     const text =
       '`outbox.add` needs the `tx` of an effect. For a transaction of your ORM, give createOutbox its `transactions`.'
     throw new OnceError('bad_option', text)
+  }
+
+  /** Looked up in the ORM's transaction, which may hold the only connection: then no other could look or prepare. */
+  async function areThere(open: SqlTx): Promise<boolean> {
+    const [table] = await open.query<{ name: unknown }>(`SELECT to_regclass('onceonly_migrations')::text AS name`)
+    if (table === undefined || table.name === null) return false
+    const text = 'SELECT max(version)::text AS version FROM onceonly_migrations WHERE room = ?'
+    const [room] = await open.query<{ version: unknown }>(text, [OUTBOX_ROOM])
+    return Number(room?.version) >= OUTBOX_VERSION
   }
 
   /**

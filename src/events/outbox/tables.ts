@@ -88,6 +88,9 @@ export const outboxTables: readonly Migration[] = [
   },
 ]
 
+/** The newest version of the tables. */
+export const OUTBOX_VERSION = outboxTables.length
+
 export function outboxTablesOf(store: SqlStore): WingTables {
   if (store?.sql === undefined || store.transactions === undefined) {
     throw new OnceError('bad_option', 'The outbox needs a `store` that speaks SQL: its rows commit with your own.')

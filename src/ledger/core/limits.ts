@@ -174,6 +174,8 @@ export const limits = {
   transactionTries: 5,
   /** How long a transaction waits for a twin that holds its row. */
   transactionLockMs: 5 * SECOND,
+  /** How long a call beside an open transaction, which may hold the only connection, waits for another one. */
+  besideTransactionMs: 1 * SECOND,
   /** How long a transaction may hold SQLite's only writer. */
   writerHoldMs: 5 * SECOND,
   /** A batch never waits longer than this for a row that another open transaction holds. */
