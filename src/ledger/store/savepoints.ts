@@ -9,6 +9,8 @@ import type { Life } from './life.ts'
 export interface Savepoints {
   /** Runs the effect outside of every savepoint, and ends when those that it opened have ended. */
   outermost<T>(work: () => Promise<T>): Promise<T>
+  /** For calls that code outside of every savepoint may make at the same time: they wait for each other. */
+  apart<T>(work: () => Promise<T>): Promise<T>
   /** A statement, once the savepoint that it was called in is the innermost. */
   inTurn<T>(work: (scope: StatementParts) => T | Promise<T>): Promise<T>
   /** How many savepoints are around the caller: for a store that keeps the writes of each apart and need not wait. */
@@ -108,6 +110,7 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
       root.open = false
       return result
     },
+    apart: (work) => (scopes.getStore()?.of === life ? work() : scopes.run(root, work)),
     inTurn: async (work) => {
       const scope = here()
       while (mustWait(scope)) await Promise.race([scope.inner, life.ended])

@@ -10,6 +10,7 @@ import { databaseUrl, freshPool, testPostgres } from '../../support/stores/postg
 import { app, installOrms } from './install.ts'
 import { cases } from './kit.ts'
 import { allRows } from './rows.ts'
+import { needsNoOtherConnection, refusesOpenTransactions, sharedCases } from './shared.ts'
 
 /** Every case on every ORM, in one file: they are installed once. */
 
@@ -36,8 +37,13 @@ for (const guide of missing === false ? globSync('guide/*.ts', { cwd: app }) : [
   })
 }
 
+if (missing === false) {
+  testPostgres('an open transaction is no database', refusesOpenTransactions)
+  testPostgres('a transaction that is open needs no other connection', needsNoOtherConnection)
+}
+
 for (const row of rows) {
-  for (const [name, each] of Object.entries(cases)) {
+  for (const [name, each] of Object.entries({ ...cases, ...sharedCases })) {
     testPostgres(`${row.name}: ${name}`, async (t) => {
       const reason = row.skips[name]
       if (reason === undefined) await each(t, row)

@@ -20,6 +20,7 @@ export interface ForeignTx {
   readonly on: Executor
   rows(text: string, values?: readonly unknown[]): Promise<readonly TextRow[]>
   outermost<T>(work: () => Promise<T>): Promise<T>
+  apart<T>(work: () => Promise<T>): Promise<T>
   savepoint<T>(work: () => Promise<T>): Promise<T>
   idle(): Promise<void>
   close(why: Reason): void
@@ -149,6 +150,7 @@ export function createForeignTx<Handle>(orm: OrmTransactions<Handle>, handle: Ha
     on: { run: ({ text }, values) => rows(text, values) },
     rows,
     outermost: savepoints.outermost,
+    apart: savepoints.apart,
     savepoint: savepoints.savepoint,
     idle: turns.idle,
     close: (why) => life.end(why),

@@ -32,6 +32,7 @@ import type { ForeignTx } from './foreign-tx.ts'
 import { createForeignTx, isGone, lostTransaction, saysConnectionLost, serverErrorIn } from './foreign-tx.ts'
 import { findOwnTables, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
+import type { TextRow } from './statement.ts'
 import { plannedOn } from './statement.ts'
 import type { TransactionParts } from './transactions.ts'
 import { isPatient, MARK, SERVER_GRACE_MS } from './transactions.ts'
@@ -39,8 +40,10 @@ import { isPatient, MARK, SERVER_GRACE_MS } from './transactions.ts'
 /** The settings of a transaction that the ledger changes, and puts back in a transaction of others. */
 const LOCK = 'lock_timeout'
 const PATH = 'search_path'
+const ROLE = 'role'
 
 const SET = 'SELECT set_config($1, $2, true)'
+const SET_PLACE = `SELECT set_config('${PATH}', $1, true), set_config('${ROLE}', $2, true)`
 
 /** How long an effect that is out of time is waited for before its transaction is rolled back, in ms. */
 const LATE_EFFECT_MS = 5_000
@@ -50,12 +53,30 @@ export function createForeign(parts: TransactionParts): ForeignTransactions {
   return { dialect: 'postgres', on: (orm) => createAdopted(parts, orm) }
 }
 
-/** One run of an ORM's transaction. */
-interface Ground {
+/** Where statements find their tables, and as whom they run: `search_path` and `role`. */
+type Place = readonly [path: string, role: string]
+
+/** The same for every call on one handle, also of an outbox or a ledger on another store: they share its connection. */
+const opened = new WeakMap<object, ForeignTx>()
+
+/** What the ledger does in an ORM's transaction. */
+interface Surroundings {
   readonly call: TransactionCall
-  readonly deadline: Deadline
   readonly mark: string
   readonly woken: string[]
+  /** Of the claim; null before it. */
+  place: Place | null
+}
+
+interface Marked {
+  readonly xid: string | null
+  /** Where the effect has left it; null when that is still the place of the claim. */
+  readonly now: Place | null
+}
+
+/** One run of an ORM's transaction. */
+interface Ground extends Surroundings {
+  readonly deadline: Deadline
   /** `maybe` from the moment in which the ORM may send COMMIT. */
   applied: AppliedWord
   /** What the work threw, whatever the ORM makes of it; null when it did not throw. */
@@ -72,9 +93,7 @@ function createAdopted<Handle>(
   const { names } = core
   const findTables = findOwnTables(names, 'transaction')
   const place = createSamePlace(core, orm.name)
-  const opened = new WeakMap<object, ForeignTx>()
 
-  /** The same for every call on one handle. */
   function txOf(handle: Handle): ForeignTx {
     const key = handle as object
     const tx = opened.get(key) ?? createForeignTx(orm, handle)
@@ -82,8 +101,8 @@ function createAdopted<Handle>(
     return tx
   }
 
-  function sessionOf(handle: Handle, tx: ForeignTx, ground: Pick<Ground, 'call' | 'mark' | 'woken'> & Partial<Ground>) {
-    const { call, mark, woken } = ground
+  function sessionOf(handle: Handle, tx: ForeignTx, ground: Surroundings & Partial<Ground>) {
+    const { call, woken } = ground
     let patient = isPatient(call)
     async function apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>> {
       try {
@@ -105,22 +124,29 @@ function createAdopted<Handle>(
           return result
         })
       }
-      await orm.flush?.(handle)
       const open = (inner: Handle) => {
         const innerTx = txOf(inner)
         noteSql(inner, innerTx.sql)
-        return work(sessionOf(inner, innerTx, { call, mark, woken })).finally(() => innerTx.close(ended))
+        return work(sessionOf(inner, innerTx, ground)).finally(() => innerTx.close(ended))
       }
-      return await tx.savepoint(async () => (await orm.savepoint?.(handle, open)) as T)
+      return await tx.savepoint(async () => {
+        await orm.flush?.(handle)
+        return (await orm.savepoint?.(handle, open)) as T
+      })
     }
     const session: Session<Handle> = {
       tx: handle,
       sql: tx.sql,
       apply,
       settleLast: async (request) => {
-        const xid = await checkMark(tx, mark)
+        const { xid, now } = await checkMark(tx, ground)
         if (orm.hooksBeforeCommit === true && ground.xid === null) ground.xid = xid
-        return await apply(request)
+        if (now === null) return await apply(request)
+        // The effect moved to the schema or the role of a tenant: the outcome belongs to where the claim was made.
+        await tx.rows(SET_PLACE, ground.place ?? now)
+        const applied = await apply(request)
+        await tx.rows(SET_PLACE, now)
+        return applied
       },
       savepoint: (work) => part(() => work()),
       part,
@@ -129,14 +155,15 @@ function createAdopted<Handle>(
   }
 
   /** Code that kept the connection from elsewhere may have ended the transaction; what follows would be on its own. */
-  async function checkMark(tx: ForeignTx, mark: string): Promise<string | null> {
-    const look = `SELECT current_setting('${MARK}', true) AS mark, pg_current_xact_id_if_assigned()::text AS xid`
+  async function checkMark(tx: ForeignTx, { mark, place }: Surroundings): Promise<Marked> {
+    const look = `SELECT current_setting('${MARK}', true) AS mark, pg_current_xact_id_if_assigned()::text AS xid,
+      current_setting('${PATH}') AS path, current_setting('${ROLE}') AS role`
     const [row] = await tx.rows(look).catch((error: unknown) => {
       throw core.fault(error, 'no')
     })
     if (row?.['mark'] !== mark) throw lostTransaction()
-    const { xid } = row
-    return typeof xid === 'string' ? xid : null
+    const now: Place = [row['path'] ?? '', row['role'] ?? 'none']
+    return { xid: row['xid'] ?? null, now: now[0] === place?.[0] && now[1] === place[1] ? null : now }
   }
 
   /** The server answers COMMIT with ROLLBACK where a statement has failed before it, and no ORM reports that. */
@@ -146,16 +173,24 @@ function createAdopted<Handle>(
     if (row?.['status'] === 'aborted') throw abortedError()
   }
 
-  async function begin(tx: ForeignTx, { call, mark }: Ground): Promise<void> {
+  async function begin(tx: ForeignTx, ground: Ground): Promise<void> {
+    const { call, mark } = ground
     const serverMs = `${Math.ceil(call.timeoutMs + SERVER_GRACE_MS)}`
     await place.check(tx)
-    await tx.rows(
+    const [now] = await tx.rows(
       `SELECT set_config('${LOCK}', $1, true), set_config('${MARK}', $2, true),
-         set_config('statement_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $3, true)`,
+         set_config('statement_timeout', $3, true), set_config('idle_in_transaction_session_timeout', $3, true),
+         current_setting('${PATH}') AS path, current_setting('${ROLE}') AS role`,
       [lockTimeout(call), mark, serverMs],
     )
-    if (findTables !== '') await tx.rows(findTables)
+    ground.place = await findPlace(tx, now)
     await refuseTwin(tx, call)
+  }
+
+  /** Where the claim is made, and as whom. */
+  async function findPlace(tx: ForeignTx, now: TextRow | undefined): Promise<Place> {
+    const [found] = findTables === '' ? [] : await tx.rows(findTables)
+    return [found?.['set_config'] ?? now?.['path'] ?? '', now?.['role'] ?? 'none']
   }
 
   async function refuseTwin(tx: ForeignTx, { refuseTwinOf }: TransactionCall): Promise<void> {
@@ -211,7 +246,10 @@ function createAdopted<Handle>(
     const { call, deadline, woken } = ground
     const running = async () => {
       await place.learn()
-      return await orm.open((handle) => runIn(handle, ground, work), { timeoutMs: call.timeoutMs })
+      let inside: Promise<T> | null = null
+      await orm.open((handle) => (inside = runIn(handle, ground, work)), { timeoutMs: call.timeoutMs })
+      // An ORM whose transaction the effect ended may answer at once, and with something else.
+      return await (inside ?? Promise.reject(lostTransaction()))
     }
     try {
       const late = () => (ground.began ? tooLong(ground) : timeoutError(deadline.timeoutMs, 'no'))
@@ -237,7 +275,7 @@ function createAdopted<Handle>(
 
   async function within<T>(handle: Handle, call: TransactionCall, work: (session: Session<Handle>) => Promise<T>) {
     const outer = txOf(handle)
-    const ground = { call, mark: randomUUID(), woken: [] }
+    const ground: Surroundings = { call, mark: randomUUID(), woken: [], place: null }
     try {
       return await inPart(sessionOf(handle, outer, ground), async (session) => {
         const tx = txOf(session.tx)
@@ -245,11 +283,11 @@ function createAdopted<Handle>(
         // Inside of the savepoint: whatever undoes it puts these back, too.
         const [before] = await tx.rows(
           `SELECT current_setting('${LOCK}') AS lock, current_setting('${MARK}', true) AS mark,
-             current_setting('${PATH}') AS path`,
+             current_setting('${PATH}') AS path, current_setting('${ROLE}') AS role`,
         )
         const set = `SELECT set_config('${LOCK}', $1, true), set_config('${MARK}', $2, true)`
         await tx.rows(set, [lockTimeout(call), ground.mark])
-        if (findTables !== '') await tx.rows(findTables)
+        ground.place = await findPlace(tx, before)
         await refuseTwin(tx, call)
         const result = await work(session)
         await tx.rows(set, [before?.['lock'] ?? '0', before?.['mark'] ?? ''])
@@ -268,7 +306,7 @@ function createAdopted<Handle>(
   return {
     run: (work, call) =>
       core.call(call, (deadline) => {
-        const state = { applied: 'no' as const, failure: null, began: false, xid: null }
+        const state = { applied: 'no' as const, failure: null, began: false, xid: null, place: null }
         return run({ call, deadline, mark: randomUUID(), woken: [], ...state }, work)
       }),
     within: (handle, work, call) => {
@@ -276,19 +314,21 @@ function createAdopted<Handle>(
       // Not waited for: the transaction that is open may hold the only connection.
       place.learn().catch(() => undefined)
       const lockMs = Math.min(call.lockMs, orm.claimWaitMs ?? call.lockMs)
-      return core.call(call, () => within(handle, { ...call, lockMs }, work))
+      return core.call(call, () => txOf(handle).apart(() => within(handle, { ...call, lockMs }, work)))
     },
     sqlOf: (handle) => {
       if (!orm.isTransaction(handle)) throw noTransaction(orm.name)
-      const { sql } = txOf(handle)
-      return findTables === ''
-        ? sql
-        : { ...sql, query: (text, values) => inOwnSchema(sql, () => sql.query(text, values)) }
+      const { sql, apart } = txOf(handle)
+      return {
+        query: (text, values) => apart(() => inOwnSchema(sql, () => sql.query(text, values))),
+        inSavepoint: (work) => apart(() => sql.inSavepoint(work)),
+      }
     },
   }
 
   /** Outside of an effect the path is the user's: ours stands in front of it for one statement only. */
   async function inOwnSchema<T>(sql: ForeignTx['sql'], work: () => Promise<T>): Promise<T> {
+    if (findTables === '') return await work()
     const [before] = await sql.query<{ path: string }>(`SELECT current_setting('${PATH}') AS path`)
     await sql.query(findTables)
     const result = await work()
