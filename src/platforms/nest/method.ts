@@ -7,6 +7,7 @@ import type { RouteDefinition } from '../../http/protocol/route.ts'
 import type { Running } from '../../http/protocol/running.ts'
 import { tapResponse } from '../../http/protocol/tap-node.ts'
 import { isThenable } from '../../http/protocol/thenable.ts'
+import { OnceError } from '../../ledger/core/errors.ts'
 import { isVerdict } from '../../ledger/core/verdict.ts'
 import type { NestExchange } from './exchange.ts'
 import { exchangeOf, valueIn } from './exchange.ts'
@@ -24,6 +25,9 @@ export interface Seats {
 /** The running handler, for what it writes by itself; an interceptor or filter writes from elsewhere. */
 const handlers = new AsyncLocalStorage<Running<unknown>>()
 
+/** Responses whose method runs under a claim, or has: an interceptor such as `retry()` may call it once more. */
+const claimed = new WeakSet<object>()
+
 /** Guards, interceptors and pipes have run: claims the key, then runs the method, or answers in its place. */
 export async function runProtected(
   host: OnceonlyHost,
@@ -36,6 +40,7 @@ export async function runProtected(
   const exchange = exchangeOf(given[seats.request], given[seats.response], host.maxBodyBytes, what)
   const route = host.routeOf(definition)
   const { incoming, request, response } = exchange
+  if (claimed.has(response)) throw calledTwice(what)
   const call = (context: unknown) => method(argumentsFor(seats, given, context))
   const begun = await route.begin(incoming, request, new NodeClient(response))
   switch (begun.kind) {
@@ -44,8 +49,24 @@ export async function runProtected(
     case 'answer':
       return answered(exchange, begun.answer)
     case 'run':
+      claimed.add(response)
+      if (response.writableEnded) return giveBack(begun, response.statusCode, what)
       return run(route, exchange, begun, () => call(begun.context), what)
   }
+}
+
+/** A second claim would wait for the first one, and its refusal would become the recorded response of both. */
+function calledTwice(what: string): OnceError {
+  const why = 'An interceptor called it again in one request, as `retry()` does.'
+  return new OnceError('bad_option', `${what} runs once for a request. ${why} Repeat inside of the method.`)
+}
+
+/** A time limit in an interceptor has answered while the request waited for its key: nothing listens any more. */
+async function giveBack(running: Running<unknown>, status: number, what: string): Promise<never> {
+  const error = new Error(`${what} did not run: its request was answered with ${status} while it waited for its key.`)
+  running.context.notDone()
+  await running.fail(error)
+  throw error
 }
 
 function argumentsFor({ context: seat, declared }: Seats, given: readonly unknown[], context: unknown): unknown[] {
