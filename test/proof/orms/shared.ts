@@ -77,6 +77,17 @@ export const sharedCases: Readonly<Record<string, OrmCase>> = {
     assert.deepEqual([await stateOf(`${key}-a`), await stateOf(`${key}-b`)], ['succeeded', 'succeeded'])
   },
 
+  'within: a transaction that does not see the tables is told what to do': async (t, row) => {
+    const { orm, place } = await openShop(t, row)
+    const moved = orm.transaction(async (handle) => {
+      await orm.raw(handle, 'SET LOCAL search_path TO pg_catalog')
+      const unseen = place.within(handle, who(fresh()), 'a', () => 'placed')
+      await assert.rejects(unseen, (error) => isOnceError(error, 'bad_option') && /schema/.test(error.message))
+      throw new Error('changed my mind')
+    })
+    await assert.rejects(moved, /changed my mind/)
+  },
+
   'an effect that commits its own handle has lost the transaction': async (t, row) => {
     const { orm, place, stateOf } = await openShop(t, row)
     const key = fresh()

@@ -22,6 +22,7 @@ import {
   connectError,
   isAborted,
   isBusy,
+  isSchemaGone,
   isSessionOver,
   sqlErrorOf,
   storeError,
@@ -300,6 +301,7 @@ function createAdopted<Handle>(
   }
 
   function withinError(error: unknown, tx: ForeignTx): unknown {
+    if (isOnceError(error, 'store_unavailable') && isSchemaGone(error.cause)) return noTables(orm.name, error)
     return sqlErrorOf(error)?.code === '25P01' ? noTransaction(orm.name) : told(error, tx)
   }
 
@@ -359,6 +361,12 @@ async function untilQuiet(tx: ForeignTx, working: Promise<unknown>): Promise<voi
     pause(LATE_EFFECT_MS, undefined, { signal: over.signal, ref: false }).catch(() => undefined),
   ])
   over.abort()
+}
+
+/** Tried again it would not find them either. */
+function noTables(orm: string, cause: unknown): OnceError {
+  const text = `This transaction of ${orm} does not find the tables of the ledger. Connect it to the database of the store; where it sets another \`search_path\`, give postgresStore a \`schema\`.`
+  return new OnceError('bad_option', text, { cause })
 }
 
 function noTransaction(orm: string): OnceError {
