@@ -1,5 +1,6 @@
+import { OnceError } from '../../ledger/core/errors.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
-import { wholeOption } from '../../ledger/core/option-names.ts'
+import { kindOf, wholeOption } from '../../ledger/core/option-names.ts'
 import type { LambdaContext } from './events.ts'
 
 /** Before Lambda ends a function, it needs time to give its claims back and to answer. */
@@ -22,6 +23,7 @@ class DeadlineError extends Error {
 }
 
 export function startDeadline(context: LambdaContext, reserveMs: number): Deadline {
+  checkContext(context)
   const controller = new AbortController()
   const { promise: over, resolve } = Promise.withResolvers<void>()
   const end = () => {
@@ -38,6 +40,14 @@ export function startDeadline(context: LambdaContext, reserveMs: number): Deadli
       if (timer !== null) clearTimeout(timer)
     },
   }
+}
+
+function checkContext(context: Partial<LambdaContext> | undefined): void {
+  if (typeof context?.getRemainingTimeInMillis === 'function') return
+  throw new OnceError(
+    'bad_option',
+    `A function of Lambda needs Lambda's context, not ${kindOf(context)}: in a test pass { getRemainingTimeInMillis: () => 10_000 }.`,
+  )
 }
 
 /** The context of an effect, whose signal also fires when the invocation ends. */

@@ -19,8 +19,9 @@ interface RequestParts {
 }
 
 function isV2(event: HttpEvent): event is HttpEventV2 {
-  if ('rawPath' in event && typeof event.requestContext?.http?.method === 'string') return true
-  if ('httpMethod' in event && typeof event.path === 'string') return false
+  const { rawPath, httpMethod, path, requestContext } = (event ?? {}) as Partial<HttpEventV1 & HttpEventV2>
+  if (rawPath !== undefined && typeof requestContext?.http?.method === 'string') return true
+  if (httpMethod !== undefined && typeof path === 'string') return false
   throw new OnceError(
     'bad_option',
     `This event (${kindOf(event)}) is no request of API Gateway (1.0 or 2.0) or of a function URL: connect the function to one of them, or use handleSqsBatch for batches of SQS.`,

@@ -152,6 +152,9 @@ test('what the function forgot, or what is no request, is named', async (context
   assert.equal((await handler(v2, invocation())).statusCode, 500)
   assert.match(String(errors[0]), /returned no response: return \{ statusCode, body \}/)
   await assert.rejects(handler({ Records: [] } as unknown as HttpEventV2, invocation()), /is no request of API Gateway/)
+  const bare = handler as unknown as (event?: unknown, context?: unknown) => Promise<unknown>
+  await assert.rejects(bare(undefined, invocation()), /This event \(undefined\) is no request of API Gateway/)
+  await assert.rejects(bare(v2), /needs Lambda's context, not undefined/)
   const loose = createProtect as unknown as (options: unknown) => unknown
   const { ledger } = open(context)
   const who = () => ({ tenant: 'acme', caller: 'ann' })
