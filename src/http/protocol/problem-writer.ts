@@ -73,6 +73,7 @@ export function createProblemWriter(options: ProblemOptions): ProblemWriter {
         case 'outcome_unknown':
         case 'lease_lost':
         case 'lease_over':
+        case 'transaction_lost':
           return write('outcome-unknown', { ...common, ...link })
         case 'key_expired':
           return write('key-expired', common)

@@ -365,13 +365,17 @@ function readTwice(incoming: Incoming): Incoming {
   return { ...incoming, body: () => (body ??= incoming.body()) }
 }
 
-/** The handler has answered, but its transaction did not commit: nothing happened, and the key is still free. */
+/**
+ * The handler has answered, but its transaction did not commit: nothing happened, and the key is still free. Where other code
+ * ended the transaction, what it wrote may stand: then the outcome is unknown, and the operator has to know.
+ */
 function undoneAnswer(
   options: Reporting,
   problems: ProblemWriter,
   route: Parameters<ProblemWriter['refuse']>[1],
   error: unknown,
 ): Answer {
+  if (isOnceError(error, 'transaction_lost')) report(options, error)
   try {
     if (isOnceError(error)) return problems.refuse(error, route)
   } catch {
