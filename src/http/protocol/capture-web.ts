@@ -43,10 +43,14 @@ export async function readBody(request: Request, maxBytes: number): Promise<Uint
   return pieces.takeWhole()
 }
 
-/** A request whose body was read for the fingerprint, and can be read again. */
+/**
+ * A request whose body was read for the fingerprint, and can be read again. Made of its parts, because Next.js hands over a
+ * proxy of a request, which the constructor does not take for one.
+ */
 export function readableAgain(request: Request, body: Uint8Array): Request {
   if (request.body === null) return request
-  return new Request(request, { method: request.method, body: body as Uint8Array<ArrayBuffer> })
+  const { url, method, headers, signal, redirect } = request
+  return new Request(url, { method, headers, signal, redirect, body: body as Uint8Array<ArrayBuffer> })
 }
 
 export function responseOf({ status, headers, body }: Answer): Response {

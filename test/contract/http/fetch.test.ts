@@ -52,3 +52,22 @@ test('fetch: a handler that returns no answer has failed, and its key is not hel
   await ledger.stop()
   await store.stop()
 })
+
+test('fetch: a proxy of a request, as Next.js hands it over, is protected too', async () => {
+  const ledger = createLedger({ store: memoryStore(), background: false })
+  const protect = createProtect({ ledger, who: () => ({ tenant: 'acme', caller: 'ann' }) })
+  const place = protect({ name: 'order.place', effect: 'external' }, async (request) =>
+    Response.json({ item: await request.text(), agent: request.headers.get('user-agent') }),
+  )
+  const get = (target: Request, name: keyof Request): unknown => {
+    const value: unknown = target[name]
+    return typeof value === 'function' ? value.bind(target) : value
+  }
+  const send = () => {
+    const headers = { 'idempotency-key': 'k', 'user-agent': 'test' }
+    const request = new Request('http://localhost/orders', { method: 'POST', headers, body: 'pen' })
+    return place(new Proxy(request, { get: (target, name) => get(target, name as keyof Request) }), {})
+  }
+  assert.deepEqual(await (await send()).json(), { item: 'pen', agent: 'test' })
+  assert.equal((await send()).headers.get('idempotent-replayed'), 'true')
+})
