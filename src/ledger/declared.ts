@@ -44,6 +44,7 @@ export function declare(definition: AnyDefinition): Declared {
     bad('effect', "must be 'transaction', 'repeatable' or 'external': no default is right for everyone")
   }
   checkFunctions(definition)
+  checkLeased(definition)
   checkKeeping(definition)
   checkShapes(definition)
   checkLimit(definition)
@@ -84,6 +85,16 @@ const optionNames = [
 ].flatMap((names) => names.split(' '))
 
 const functionNames = new Set(['fingerprint', 'authorize', 'pointer', 'rebuild', 'probe', 'classify'])
+
+const leasedNames = ['leaseMs', 'maxRunMs', 'unknownMs', 'onAbandoned', 'probe', 'classify']
+
+/** Types refuse them; a caller without types would wait for what never happens. */
+function checkLeased(definition: AnyDefinition): void {
+  if (definition.effect !== 'transaction') return
+  const given: Readonly<Record<string, unknown>> = { ...definition }
+  const wrong = leasedNames.find((name) => given[name] !== undefined)
+  if (wrong !== undefined) bad(wrong, "is for effects with a lease ('repeatable', 'external'): a transaction has none")
+}
 
 function checkFunctions(definition: AnyDefinition): void {
   for (const [name, value] of Object.entries(definition)) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { test } from 'node:test'
+import { isOnceError } from './core/errors.ts'
 import type { Ledger } from './ledger.ts'
 import { createLedger } from './ledger.ts'
 import type { MemoryTx } from './stores/memory/index.ts'
@@ -103,4 +104,13 @@ test('a call says what is wrong with its arguments, and claims nothing', async (
   ]
   for (const [call, message] of mistakes) await assert.rejects(call(), { message })
   assert.deepEqual(claims, [])
+})
+
+test('options of a lease are refused for a transaction, which has none', async () => {
+  await using once = createLedger({ store: memoryStore(), background: false })
+  const definition = { name: 'pay', effect: 'transaction', leaseMs: 5_000 } as const
+  assert.throws(
+    () => once.operation(definition as never),
+    (error) => isOnceError(error, 'bad_option') && /`leaseMs` is for effects with a lease/.test(error.message),
+  )
 })
