@@ -77,7 +77,7 @@ export const sharedCases: Readonly<Record<string, OrmCase>> = {
     assert.deepEqual([await stateOf(`${key}-a`), await stateOf(`${key}-b`)], ['succeeded', 'succeeded'])
   },
 
-  'within: a transaction that does not see the tables is told what to do': async (t, row) => {
+  'within: not seeing the tables is refused with what to do': async (t, row) => {
     const { orm, place } = await openShop(t, row)
     const moved = orm.transaction(async (handle) => {
       await orm.raw(handle, 'SET LOCAL search_path TO pg_catalog')
