@@ -20,8 +20,22 @@ test('the first page and the documentation work under their policies', { skip },
     answers.filter((each) => each.startsWith('POST')),
     ['POST 201', 'POST 201'],
   )
-  await page.goto(`${opened.service.url}/docs`)
-  await page.locator('#filter').fill('escalations')
-  await page.locator('nav li[hidden]').first().waitFor({ state: 'attached' })
+  assertClean()
+})
+
+test('an operation of the documentation can be tried, twice, from the link to it', { skip }, async () => {
+  await using opened = await openedService()
+  await using browser = await openBrowser()
+  const { page, assertClean } = await browser.open()
+  await page.goto(`${opened.service.url}/docs#case.escalate`)
+  const operation = page.locator('.opblock.is-open')
+  await operation.getByText('Safe to repeat.').waitFor()
+  await operation.getByPlaceholder('Idempotency-Key').fill('tried-in-the-browser')
+  await operation.getByRole('button', { name: 'Execute' }).click()
+  const live = operation.locator('.live-responses-table')
+  await live.getByText('201', { exact: true }).waitFor()
+  assert.doesNotMatch(await live.innerText(), /idempotent-replayed: true/)
+  await operation.getByRole('button', { name: 'Execute' }).click()
+  await live.getByText('idempotent-replayed: true').waitFor()
   assertClean()
 })
