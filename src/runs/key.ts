@@ -8,9 +8,12 @@ export function stepKey(runId: string, stepId: string, tick: number): string {
   return digestParts([runId, stepId, String(tick)])
 }
 
+/** Digits of a step's key that the keys derived from it begin with: what a provider shows leads back to the step. */
+export const DERIVED_KEY_DIGITS = 24
+
 /** A key of its own for one part of a step, or for one definite attempt. */
 export function derivedKey(key: string, name: string): string {
-  return digestParts([key, name])
+  return key.slice(0, DERIVED_KEY_DIGITS) + digestParts([key, name]).slice(DERIVED_KEY_DIGITS)
 }
 
 /** The path of a step or of a branch. */

@@ -74,8 +74,12 @@ export function sameIdentity(a: Identity, b: Identity): boolean {
   )
 }
 
+/** Digits of a record's id that its effect keys begin with: a key that a provider shows leads back to its record. */
+export const EFFECT_KEY_ID_DIGITS = 12
+
 /** Handed downstream: equal for every attempt of one incarnation, new after expiry or forget. */
 export function effectKeyOf(id: RecordId, incarnation: Fence, name?: string): string {
   const parts = name === undefined ? ['effect', id, String(incarnation)] : ['effect', id, String(incarnation), name]
-  return digestParts(parts).slice(0, ID_HEX_DIGITS)
+  // 80 bits of the digest stand behind the id's: enough to keep the names of one record apart.
+  return id.slice(0, EFFECT_KEY_ID_DIGITS) + digestParts(parts).slice(0, ID_HEX_DIGITS - EFFECT_KEY_ID_DIGITS)
 }

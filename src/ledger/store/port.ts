@@ -168,6 +168,11 @@ export interface RecordFilter {
   /** Only records claimed from here on, by the store's clock. */
   readonly since?: number
   /**
+   * Only records that have this id anywhere: as their own, as their key, batch or effect key, as what they point to, or in
+   * what their attempts noted. For lists; what a count makes of it is not defined.
+   */
+  readonly mentions?: string
+  /**
    * Lists also what has expired, or was released or forgotten, as long as its trace is there. Counts leave them out.
    */
   readonly ended?: boolean

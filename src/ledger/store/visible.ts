@@ -1,5 +1,6 @@
 import type { LedgerRecord, VisibleState } from '../core/record.ts'
 import { visibleStates } from '../core/record.ts'
+import { mentionOf } from './mentions.ts'
 import type { RecordFilter, StateCounts } from './port.ts'
 
 /** The filter of operators, for stores that have no query language to put it into. */
@@ -21,14 +22,16 @@ export function isVisible(record: LedgerRecord, now: number): record is VisibleR
   }
 }
 
-export function fits({ identity, state, claimedAt }: LedgerRecord, filter: RecordFilter): boolean {
+export function fits(record: LedgerRecord, filter: RecordFilter): boolean {
+  const { identity, state, claimedAt } = record
   return (
     (filter.tenant === undefined || filter.tenant === identity.tenant) &&
     (filter.caller === undefined || filter.caller === identity.caller) &&
     (filter.operation === undefined || filter.operation === identity.operation) &&
     (filter.key === undefined || filter.key === identity.key) &&
     (filter.state === undefined || filter.state === state) &&
-    (filter.since === undefined || filter.since <= claimedAt)
+    (filter.since === undefined || filter.since <= claimedAt) &&
+    (filter.mentions === undefined || mentionOf(record, filter.mentions) !== null)
   )
 }
 

@@ -1,4 +1,4 @@
-import { recordIdOf } from '../../ledger/core/identity.ts'
+import { effectKeyOf, recordIdOf } from '../../ledger/core/identity.ts'
 import type { Store } from '../../ledger/store/port.ts'
 import type { Case } from './case.ts'
 import { check, same } from './check.ts'
@@ -121,6 +121,31 @@ export const operatorCases: readonly Case[] = [
       same((await store.queries.get(grant.id, CALL)).view, null, 'it is hidden')
       const fresh = await granted(store, claim('a', { fingerprints: ['v1:1:another'] }))
       check(fresh.fence > next.decision.lease.fence && fresh.incarnation === fresh.fence, 'fences only grow')
+    },
+  },
+  {
+    name: 'an id finds its records, as whatever they have it',
+    async run({ store }) {
+      const grant = await granted(store, claim('made'))
+      const note = { reference: `it's "100 %_` }
+      await ask(store, { ...settle(grant, { ...success(), note }), pointer: { type: 'order', id: 'ord-1' } })
+      await granted(store, claim('item', { identity: { ...identityOf('item'), batch: 'batch-1' } }))
+      const found = async (mentions: string) => {
+        const { rows } = await store.queries.list({ mentions }, { limit: 10, cursor: null }, CALL)
+        return rows.map(({ record }) => record.identity.key).join()
+      }
+      const { id, incarnation } = grant
+      const ids = [
+        'made',
+        id,
+        effectKeyOf(id, incarnation),
+        effectKeyOf(id, incarnation, 'bank'),
+        'ord-1',
+        note.reference,
+      ]
+      for (const each of ids) same(await found(each), 'made', `by ${each}`)
+      same(await found('batch-1'), 'item', 'by its batch')
+      for (const each of ['ORD-1', 'ord', '%', 'order', "' OR 1 = 1"]) same(await found(each), '', `not by ${each}`)
     },
   },
   {

@@ -1,5 +1,8 @@
+import { EFFECT_KEY_ID_DIGITS } from '../../core/identity.ts'
 import type { VisibleState } from '../../core/record.ts'
 import { visibleStates } from '../../core/record.ts'
+import type { Dialect } from '../dialect.ts'
+import { idPrefixOf, memberText } from '../mentions.ts'
 import type { RecordFilter, StateCounts } from '../port.ts'
 import { stateCode } from '../row.ts'
 import type { RecordTables, StoredRow, TableValue } from './tables.ts'
@@ -15,8 +18,12 @@ const codesOf: Readonly<Record<VisibleState, readonly number[]>> = {
 
 const visibleCodes = visibleStates.flatMap((state) => codesOf[state])
 
-/** The columns that a filter looks at. */
-export const FILTER_COLUMNS = 'r.state, r.expires_at, r.claimed_at, r.tenant, r.caller, r.operation, r.key'
+/** The columns that a filter looks at, beside the place of a row; notes may be long, so most leave them out. */
+export function filterColumns({ mentions }: RecordFilter, place: string): string {
+  const small = 'r.state, r.expires_at, r.claimed_at, r.tenant, r.caller, r.operation, r.key'
+  if (mentions === undefined) return small
+  return `${place === 'id' ? '' : 'r.id, '}${small}, r.batch, r.pointer, r.detail`
+}
 
 export interface Where {
   readonly text: string
@@ -43,7 +50,29 @@ export function whereOf(tables: Pick<RecordTables, 'now' | 'dialect'>, filter: R
     texts.push(`r.claimed_at >= ${tables.dialect.place('bigint')}`)
     values.push(Math.ceil(filter.since))
   }
+  if (filter.mentions !== undefined) {
+    const mentions = mentionsSql(tables.dialect, filter.mentions)
+    texts.push(`(${mentions.map(([text]) => text).join(' OR ')})`)
+    values.push(...mentions.map(([, value]) => value))
+  }
   return { text: texts.join(' AND '), values }
+}
+
+/** The same as `mentionOf` says of a record. */
+function mentionsSql({ place, idText }: Dialect, id: string): readonly (readonly [string, string])[] {
+  const text = place('text')
+  const prefix = idPrefixOf(id)
+  const inId = `substr(${idText('r.id')}, 1, ${EFFECT_KEY_ID_DIGITS}) = ${text}`
+  // Compares by bytes on every database, unlike LIKE.
+  const inJson = (column: string, member: string) =>
+    [`r.${column} <> replace(r.${column}, ${text}, '')`, member + memberText(id)] as const
+  return [
+    [`r.key = ${text}`, id],
+    [`r.batch = ${text}`, id],
+    ...(prefix === null ? [] : [[inId, prefix] as const]),
+    inJson('pointer', '"id"'),
+    inJson('detail', ''),
+  ]
 }
 
 /** Adds rows of `state` and `rows` to what was counted so far. */

@@ -1,7 +1,7 @@
 import { OnceError } from '../../core/errors.ts'
 import { FOREVER, limits } from '../../core/limits.ts'
 import type { Page, RecordFilter, RecordView } from '../port.ts'
-import { FILTER_COLUMNS, whereOf } from './filter.ts'
+import { filterColumns, whereOf } from './filter.ts'
 import type { RecordTables, StoredRow, TableQuery, TableValue } from './tables.ts'
 import { viewOf, viewSql } from './tables.ts'
 
@@ -36,7 +36,7 @@ export function createList(tables: RecordTables): ListRecords {
   /** The filter runs on the small columns; whole rows are read only where it fits. */
   function matching(query: TableQuery, filter: RecordFilter, from: Position, limit: number) {
     const where = whereOf(tables, filter)
-    const looked = `SELECT r.fence, r.${place}, ${FILTER_COLUMNS} FROM ${records} AS r WHERE ${fromHere} LIMIT ${stepRows}`
+    const looked = `SELECT r.fence, r.${place}, ${filterColumns(filter, place)} FROM ${records} AS r WHERE ${fromHere} LIMIT ${stepRows}`
     const fits = `SELECT r.fence, r.${place} FROM (${looked}) AS r WHERE ${where.text} ${order('r')} LIMIT ${dialect.place('bigint')}`
     const text = `SELECT ${viewSql(tables, 'r')}, ${shown(`k.${place}`)} AS place
       FROM (${fits}) AS k ${dialect.orderedJoin} ${records} AS r ON r.${place} = k.${place} ${order('k')}`
