@@ -49,6 +49,8 @@ export interface RunOperator {
    * because its workers crashed with it continues where it stands.
    */
   resume(runId: string): Promise<void>
+  /** After a fix elsewhere: steps that wait for their next attempt are tried now, under the same keys. */
+  retry(runId: string): Promise<void>
   resolve(runId: string, key: string, resolution: Resolution): Promise<void>
 }
 
@@ -199,6 +201,19 @@ export function createRunOperator(
             where run_id = ? and state = 'failed' and not exists (${PASSED})`,
           [runId],
         )
+      })
+    },
+    async retry(runId) {
+      await change(async (by) => {
+        await makeDue(by, runId)
+        const hastened = await by(
+          `update onceonly_run_steps set due_at = ${now}
+            where run_id = ? and state = 'retrying' and due_at > ${now} returning key`,
+          [runId],
+        )
+        if (hastened.length > 0) return
+        const { state } = await rowBy(by, runId)
+        throw notResolvable(`No step of ${runId}, which is ${state}, waits for its next attempt.`)
       })
     },
     async resolve(runId, key, resolution) {

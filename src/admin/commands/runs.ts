@@ -1,14 +1,13 @@
 import { MINUTE } from '../../ledger/core/limits.ts'
-import type { RunState } from '../../runs/entry.ts'
-import type { RunOperator } from '../../runs/operate.ts'
 import type { RunView } from '../../runs/view.ts'
-import { flag, oneOf, optional, text } from './argument.ts'
+import { flag, text } from './argument.ts'
 import { act, type CommandParts, type Context, given, read, type StepResolution } from './command.ts'
-import { paging, since, sinceTime } from './paging.ts'
+import { paging, since } from './paging.ts'
 import { FOUND_FAILED, resolution } from './record-actions.ts'
 import { notFound } from './refusal.ts'
+import { bulkRunCommands } from './run-bulk.ts'
+import { runFilter, runsOf } from './run-filter.ts'
 
-const states: readonly RunState[] = ['running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
 /** A worker looks for due runs every few seconds. */
 const STUCK_MS = 5 * MINUTE
 
@@ -18,11 +17,8 @@ export const runCommands = {
   runs: read({
     summary: 'runs, newest first',
     arguments: {
-      state: optional(oneOf('only in this state', states)),
-      definition: optional(text('only of this definition')),
-      scope: optional(text('only runs whose ids have this before their first slash')),
+      ...runFilter,
       stuck: flag('only those that are long due and that no worker drives'),
-      since: sinceTime,
       ...paging,
     },
     needs: ['runs'],
@@ -57,16 +53,13 @@ export const runCommands = {
   }),
   'run.cancel': onRun('cancel', 'Cancel', 'end a run'),
   'run.resume': onRun('resume', 'Resume', 'continue a failed or parked run, after a fix'),
+  'run.retry': onRun('retry', 'Retry', 'try the steps of a run that wait for their next attempt now'),
+  ...bulkRunCommands,
   'run.resolve': act({
     summary: 'end an unknown step of a run',
     arguments: {
       runId,
       key: text('the key of the step; `onceonly unknowns` shows it'),
-      to: oneOf('succeeded: it happened; failed: it was refused; rerun: it did not happen, try again', [
-        'succeeded',
-        'failed',
-        'rerun',
-      ]),
       ...resolution,
     },
     words: ['runId', 'key'],
@@ -88,7 +81,7 @@ export const runCommands = {
   }),
 }
 
-function onRun(how: 'cancel' | 'resume', verb: string, summary: string) {
+function onRun(how: 'cancel' | 'resume' | 'retry', verb: string, summary: string) {
   return act({
     summary,
     arguments: { runId },
@@ -103,11 +96,6 @@ function onRun(how: 'cancel' | 'resume', verb: string, summary: string) {
       return { done: true, runId: args.runId }
     },
   })
-}
-
-/** Commands are run only where what they need is there. */
-function runsOf({ admin }: Context): RunOperator {
-  return admin.runs as RunOperator
 }
 
 function withoutPlan(step: RunView['steps'][number]) {

@@ -17,7 +17,24 @@ export const runTexts: Texts = {
   run: runText,
   'run.cancel': () => 'Cancelled.',
   'run.resume': () => 'Resumed.',
+  'run.retry': () => 'Tried now.',
   'run.resolve': () => 'Resolved.',
+  'runs.cancel': bulkText,
+  'runs.resume': bulkText,
+  'runs.retry': bulkText,
+}
+
+export function bulkText({ rows, more }: AnswerOf<'runs.cancel'>): string {
+  const lines = rows.map((run) => [
+    run.result.replace('_', ' '),
+    run.runId,
+    run.definition,
+    run.state,
+    iso(run.startedAt),
+    run.note ?? run.failure,
+  ])
+  const shown = table(['result', 'run', 'definition', 'state', 'started', 'why'], lines, 'No matches.')
+  return more ? `${shown}\nMore runs match: run the command again for them.` : shown
 }
 
 export function runText(run: AnswerOf<'run'>): string {

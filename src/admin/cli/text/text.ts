@@ -2,7 +2,7 @@ import type { CommandName } from '../../commands/table.ts'
 import { json, type Shown } from '../output.ts'
 import { eventTexts, inboxText, outboxText, redrivenText } from './events.ts'
 import { explanationText, recordTexts } from './records.ts'
-import { runText, runTexts } from './runs.ts'
+import { bulkText, runText, runTexts } from './runs.ts'
 import type { TextContext, Texts } from './texts.ts'
 import { upkeepTexts } from './upkeep.ts'
 
@@ -19,6 +19,10 @@ const previews: Readonly<Record<string, (preview: never) => string>> = {
   'inbox.purge': inboxText,
   'run.cancel': runText,
   'run.resume': runText,
+  'run.retry': runText,
+  'runs.cancel': bulkText,
+  'runs.resume': bulkText,
+  'runs.retry': bulkText,
 }
 
 export function shownOf(name: string, answer: unknown, context: TextContext & { readonly isPreview: boolean }): Shown {
