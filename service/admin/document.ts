@@ -104,18 +104,19 @@ export const readUnknowns: Declaration = {
   system,
   summary: commandTable.unknowns.summary,
   description:
-    `${commandTable.unknowns.details} \`kind\` is \`record\`, \`step\` or \`run\`. There are as many rows as ` +
-    '`onceonly_dedup_unknown_waiting` and `onceonly_runs_unknown` count together.',
+    `${commandTable.unknowns.details} \`kind\` is \`record\`, \`step\`, \`run\` or \`dead_letter\`. There are as many ` +
+    'rows as `onceonly_dedup_unknown_waiting`, `onceonly_runs_unknown`, `onceonly_outbox_dead_letters` and ' +
+    '`onceonly_inbox_dead_letters` count together.',
   access: 'operator',
   query: queryOf(commandTable.unknowns),
   answers: {
     200: {
-      about: 'Records first, then runs',
+      about: 'Records first, then runs, then dead letters',
       schema: record({
         rows: {
           type: 'array',
           items: record({
-            kind: { type: 'string', enum: ['record', 'step', 'run'] },
+            kind: { type: 'string', enum: ['record', 'step', 'run', 'dead_letter'] },
             id: text,
             since: number,
             attempts: number,

@@ -14,27 +14,15 @@ export interface Need {
 export function needs(standing: Standing | null): readonly Need[] {
   if (standing === null) return []
   const { staleLeases, unknownWaiting, outbox, inboxDeadLetters = {}, runsStuck = 0, runsUnknown = 0 } = standing
+  const givenUp = Object.values(inboxDeadLetters).reduce((sum, count) => sum + count, 0)
+  const deadLetters = (outbox?.deadLetters ?? 0) + givenUp
   const all: readonly Need[] = [
     {
-      title: 'Unknown outcomes',
-      count: unknownWaiting + runsUnknown,
-      about: 'Records, messages and steps that may have happened.',
+      title: 'Unknown outcomes, dead letters',
+      count: unknownWaiting + runsUnknown + deadLetters,
+      about: 'Records, messages and steps that may have happened, and dead letters.',
       page: 'records',
       query: { view: 'unknowns' },
-    },
-    {
-      title: 'Dead letters, outbox',
-      count: outbox?.deadLetters ?? 0,
-      about: 'The broker refused them for good.',
-      page: 'events',
-      query: {},
-    },
-    {
-      title: 'Dead letters, inbox',
-      count: Object.values(inboxDeadLetters).reduce((sum, count) => sum + count, 0),
-      about: 'Consumers stopped retrying them.',
-      page: 'events',
-      query: {},
     },
     {
       title: 'Stale leases',

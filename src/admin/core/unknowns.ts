@@ -8,6 +8,8 @@ import { RUN_ROOM } from '../../runs/tables.ts'
 import { type Card, cardOf, uncounted } from './card.ts'
 import type { Paging } from './dead-letters.ts'
 import { nameOfCall } from './explain.ts'
+import { createGivenUp, type GivenUpMessage } from './given-up.ts'
+import { quoted } from './quoted.ts'
 
 interface Waiting {
   readonly since: number
@@ -45,42 +47,68 @@ export interface ParkedRun extends Waiting {
   readonly definition: string
 }
 
-/** Everything whose outcome is unknown, whichever part of the system it belongs to. */
-export type UnknownOutcome = UnknownRecord | UnknownStep | ParkedRun
+/** Everything that waits for a decision: what may have happened, and what was given up. */
+export type UnknownOutcome = UnknownRecord | UnknownStep | ParkedRun | GivenUpMessage
 
 const call = { timeoutMs: limits.storeCallMs }
-/** A cursor that continues among the runs: they come after the records. */
-const RUNS = 'runs:'
 
 export interface Unknowns {
-  /** Records, newest or oldest first as the store has them; then runs, oldest first. All steps of a run stand on one page. */
+  /**
+   * Records, newest or oldest first as the store has them; then runs, oldest first; then dead letters of the outbox and of
+   * inboxes. All steps of a run stand on one page.
+   */
   page(page: Paging): Promise<Page<UnknownOutcome>>
+}
+
+/** One kind of rows after the other; the cursor begins with the name of the current one. */
+interface Stage {
+  readonly name: string
+  page(limit: number, cursor: string | null): Promise<Page<UnknownOutcome>>
 }
 
 export function createUnknowns(store: Store, has: (room: string) => Promise<boolean>): Unknowns {
   const { queries, clock, sql } = store
+  const letters = createGivenUp(sql, has)
 
-  async function runs(limit: number, cursor: string): Promise<Page<UnknownOutcome>> {
+  async function records(limit: number, cursor: string | null): Promise<Page<UnknownOutcome>> {
+    const page = await queries.unknowns({ limit, cursor }, call)
+    const now = await clock.now(call)
+    return { rows: page.rows.map((record) => recordOf(cardOf(record, uncounted, now))), cursor: page.cursor }
+  }
+
+  async function runs(limit: number, cursor: string | null): Promise<Page<UnknownOutcome>> {
     if (sql === undefined || !(await has(RUN_ROOM))) return { rows: [], cursor: null }
     const [startedAt, runId] = placeOf(cursor)
     const rows = await sql.query(unknownSteps(sql), [startedAt, runId, startedAt, runId, limit])
     const found = new Set(rows.map((row) => String(row['run_id'])))
     const last = found.size < limit ? undefined : rows.at(-1)
-    const next = last === undefined ? null : `${RUNS}${String(last['started_at'])} ${String(last['run_id'])}`
+    const next = last === undefined ? null : `${String(last['started_at'])} ${String(last['run_id'])}`
     return { rows: rows.map(outcomeOf), cursor: next }
   }
+
+  const first: Stage = { name: '', page: records }
+  const others: readonly Stage[] = [
+    { name: 'runs:', page: runs },
+    { name: 'outbox:', page: letters.outbox },
+    { name: 'inbox:', page: letters.inbox },
+  ]
 
   return {
     async page({ limit = limits.pageRows, cursor = null }) {
       const most = Math.min(limit, limits.pageRows)
-      if (cursor?.startsWith(RUNS) === true) return await runs(most, cursor.slice(RUNS.length))
-      const records = await queries.unknowns({ limit: most, cursor }, call)
-      const now = await clock.now(call)
-      const rows: UnknownOutcome[] = records.rows.map((record) => recordOf(cardOf(record, uncounted, now)))
-      if (records.cursor !== null) return { rows, cursor: records.cursor }
-      // A page with room left continues with the runs, so that a short list is one page.
-      const more = await runs(Math.max(1, most - rows.length), '')
-      return { rows: [...rows, ...more.rows], cursor: more.cursor }
+      const current = others.findIndex(({ name }) => cursor?.startsWith(name) === true)
+      const stages = current < 0 ? [first, ...others] : others.slice(current)
+      let from = cursor?.slice(stages[0]?.name.length) ?? null
+      const rows: UnknownOutcome[] = []
+      for (const stage of stages) {
+        // A page with room left continues with the next kind, so that a short list is one page.
+        if (rows.length >= most) return { rows, cursor: stage.name }
+        const page = await stage.page(most - rows.length, from === '' ? null : from)
+        rows.push(...page.rows)
+        if (page.cursor !== null) return { rows, cursor: stage.name + page.cursor }
+        from = null
+      }
+      return { rows, cursor: null }
     },
   }
 }
@@ -118,8 +146,8 @@ function unknownSteps({ dialect }: SqlSeam): string {
     ORDER BY r.started_at, r.id, s.position`
 }
 
-function placeOf(cursor: string): readonly [startedAt: number, runId: string] {
-  if (cursor === '') return START
+function placeOf(cursor: string | null): readonly [startedAt: number, runId: string] {
+  if (cursor === null) return START
   const space = cursor.indexOf(' ')
   const startedAt = Number(cursor.slice(0, space))
   if (space < 1 || !Number.isSafeInteger(startedAt))
@@ -177,9 +205,4 @@ function outcomeOf(row: SqlRow): UnknownStep | ParkedRun {
     nextLookAt: dueAt,
     end: `onceonly run resolve ${quoted(runId)} ${quoted(key)} --to succeeded|failed|rerun`,
   }
-}
-
-/** Ids of runs are chosen by users: what a shell would read otherwise is quoted. */
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -6,13 +6,13 @@ import { question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Page } from '../page.tsx'
 
-/** Everything whose outcome is unknown, whichever part of the system it belongs to; each leads to where it is resolved. */
+/** Everything that waits for a decision, whichever part of the system it belongs to; each leads to where it is ended. */
 export function UnknownsPage() {
   const now = useNow()
   return (
     <Page
-      title="Unknown outcomes"
-      about="Effects that may have happened and are not repeated. Ask the provider, then open one and resolve it."
+      title="Unknown outcomes, dead letters"
+      about="Effects that may have happened and are not repeated, and messages that were given up. Ask the provider, then open one and end it."
     >
       <CardBox isFlush>
         <ListView<UnknownOutcome>
@@ -20,11 +20,11 @@ export function UnknownsPage() {
           path={question('/unknowns')}
           keyOf={({ id }) => id}
           addressOf={placeOf}
-          empty="Every outcome is known."
+          empty="Nothing waits for a decision."
           columns={[
             { name: 'What', width: 'minmax(0, 2fr)', show: (row) => <code>{nameOf(row)}</code> },
             { name: 'Operation', width: 'minmax(0, 1.2fr)', isMinor: true, show: operationOf },
-            { name: 'Kind', width: '80px', isMinor: true, show: ({ kind }) => kind },
+            { name: 'Kind', width: '100px', isMinor: true, show: ({ kind }) => kind.replace('_', ' ') },
             {
               name: 'Last failure',
               width: 'minmax(0, 2fr)',
@@ -40,7 +40,15 @@ export function UnknownsPage() {
 }
 
 function placeOf(row: UnknownOutcome): string {
-  return row.kind === 'record' ? addressOf(['records', row.id]) : addressOf(['runs', row.runId])
+  switch (row.kind) {
+    case 'record':
+      return addressOf(['records', row.id])
+    case 'step':
+    case 'run':
+      return addressOf(['runs', row.runId])
+    case 'dead_letter':
+      return row.consumer === null ? addressOf(['events']) : addressOf(['events', 'inbox', row.consumer])
+  }
 }
 
 function nameOf(row: UnknownOutcome): string {
@@ -51,9 +59,19 @@ function nameOf(row: UnknownOutcome): string {
       return `${row.runId}: ${row.step} #${row.tick}`
     case 'run':
       return `${row.runId}: parked`
+    case 'dead_letter':
+      return `${row.topic} ${row.id}`
   }
 }
 
 function operationOf(row: UnknownOutcome): string {
-  return row.kind === 'record' ? row.identity.operation : row.definition
+  switch (row.kind) {
+    case 'record':
+      return row.identity.operation
+    case 'step':
+    case 'run':
+      return row.definition
+    case 'dead_letter':
+      return row.consumer ?? 'outbox'
+  }
 }

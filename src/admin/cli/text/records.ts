@@ -35,6 +35,12 @@ export const recordTexts: Texts = {
   },
   records: ({ rows }) => cards(rows),
   search: ({ rows }) => cards(rows),
+  find: ({ rows }) => {
+    if (rows.length === 0)
+      return { text: 'Nothing has this id: it was never used, or what had it was removed.', status: 1 }
+    const lines = rows.map(({ kind, about, state, at, look }) => [kind, state, about, iso(at), look])
+    return table(['what', 'state', 'about', 'at', 'shown by'], lines, '')
+  },
   inspect: ({ stored, storedHidden: _hidden, ...found }) => {
     if (stored === null) return explanationText(found)
     const shown = plain(stored.slice(0, STORED_CHARS_MOST))
@@ -55,7 +61,7 @@ export const recordTexts: Texts = {
       ({ leaseUntil }) => (leaseUntil === null ? null : span(now - leaseUntil)),
     ]),
   unknowns: ({ rows }, { now }) =>
-    rows.length === 0 ? 'No outcome is unknown.' : rows.map((each) => unknownText(each, now)).join('\n'),
+    rows.length === 0 ? 'Nothing waits for a decision.' : rows.map((each) => unknownText(each, now)).join('\n'),
   conflicts: ({ rows }) =>
     cards(rows, 'No conflicts.', ['refused', ({ conflicts, inProgress }) => conflicts + inProgress]),
   busiest: ({ rows }) => {
@@ -108,7 +114,7 @@ function unknownText(outcome: UnknownOutcome, now: number): string {
     ['end it', plain(end)],
   ]
   const shown = lines.filter(([, value]) => value !== null).map(([name, value]) => `  ${name.padEnd(8)}${value}`)
-  return [`${paint('bold', kind.padEnd(7))} ${plain(nameOf(outcome))}`, ...shown].join('\n')
+  return [`${paint('bold', kind.replace('_', ' ').padEnd(7))} ${plain(nameOf(outcome))}`, ...shown].join('\n')
 }
 
 function nameOf(outcome: UnknownOutcome): string {
@@ -121,6 +127,8 @@ function nameOf(outcome: UnknownOutcome): string {
       return `${outcome.definition}, run ${outcome.runId}, step ${outcome.step}, tick ${outcome.tick}`
     case 'run':
       return `${outcome.definition}, run ${outcome.runId}, parked`
+    case 'dead_letter':
+      return `topic ${outcome.topic}, of ${outcome.consumer === null ? 'the outbox' : `the consumer ${outcome.consumer}`}, ${outcome.id}`
   }
 }
 
