@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { keyHashOf } from 'onceonly/admin'
+import { keyHashOf, recordIdOf } from 'onceonly/admin'
 import { hasBegun } from 'onceonly/fastify'
 import type { Telemetry } from 'onceonly/telemetry'
 import { refusalOf } from './http/connection.ts'
 import { statusOf } from './http/problem.ts'
 import type { Declaration } from './openapi/declaration.ts'
+import type { RequestRecords } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -22,7 +23,7 @@ const EXPOSED = 'Idempotent-Replayed, Location, Preference-Applied, Retry-After,
  * One line for every attempt, however it ended: a business audit counts commands, this one counts requests. Keys are
  * named by their hash; bodies, recipients and credentials stay out.
  */
-export function logAccess(server: FastifyInstance, count: Telemetry['request']): void {
+export function logAccess(server: FastifyInstance, count: Telemetry['request'], requests: RequestRecords): void {
   server.decorateRequest('decision', null)
   server.decorateRequest('problem', null)
 
@@ -35,6 +36,8 @@ export function logAccess(server: FastifyInstance, count: Telemetry['request']):
     // A client that hangs up never finishes its answer; it was an attempt all the same.
     reply.raw.once('close', () => {
       const line = lineOf(asked, request, reply, performance.now() - begin)
+      const { record, operation } = line
+      if (record !== null && operation !== null) requests.add(request.id, { record, operation, at: Date.now() })
       // Pages and their streams are no operations: one that stays open for an hour would say nothing about latency.
       const counted = asked.declaration !== null || asked.route === null
       if (counted) count({ operation: line.operation, outcome: line.decision, durationMs: line.durationMs })
@@ -82,11 +85,20 @@ function lineOf({ route, declaration }: Asked, request: FastifyRequest, reply: F
     caller: caller?.caller ?? null,
     operation: declaration?.id ?? null,
     keyHash: key === null ? null : keyHashOf(key),
+    record: recordOf(declaration, request, key),
     replayed: isReplayed(reply),
     decision: refusal === null ? decisionOf(declaration, request, reply) : 'refused',
     ...(problem === null ? {} : { problem }),
     ...(whole && refusal?.hungUp !== true ? {} : { hungUp: true }),
   }
+}
+
+/** The id of the record that decides about the request; of a batch every item has one of its own. */
+function recordOf(declaration: Declaration | null, { caller }: FastifyRequest, key: string | null): string | null {
+  if (declaration?.repeat?.kind !== 'command' || caller === null || key === null) return null
+  const { name: operation } = declaration.repeat.definition
+  if (operation === undefined) return null
+  return recordIdOf({ tenant: caller.workspaceId, caller: caller.caller, operation, key })
 }
 
 function isReplayed(reply: FastifyReply): boolean {

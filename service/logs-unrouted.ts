@@ -16,6 +16,7 @@ export function logUnrouted(log: Pick<Log, 'info'>, method: string | null, probl
     caller: null,
     operation: null,
     keyHash: null,
+    record: null,
     replayed: false,
     decision: null,
     problem: problem.name,

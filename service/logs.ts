@@ -8,6 +8,20 @@ export type Log = FastifyBaseLogger
 /** Members that never get out, wherever an object that has them is logged. */
 const secretMembers = ['authorization', 'apiKey', 'key', 'token', 'secret', 'password', 'body', 'phone', 'email']
 
+/** The members of a line that have an id which can be looked up. */
+const idMembers = ['record', 'messageId', 'originalId', 'runId', 'searchId', 'lockHash', 'id'] as const
+const WARN = pino.levels.values['warn'] ?? 0
+
+/** Where the console shows what a line is about. */
+function linkOf(line: object): { readonly find?: string } {
+  const id = idMembers.map((name) => (line as Readonly<Record<string, unknown>>)[name]).find(isFilled)
+  return id === undefined ? {} : { find: `/console/find?id=${encodeURIComponent(id)}` }
+}
+
+function isFilled(id: unknown): id is string {
+  return typeof id === 'string' && id !== ''
+}
+
 /** One line of JSON for each event, ready for a log store; on a terminal, one line for a person. */
 export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Log {
   const options: pino.LoggerOptions = {
@@ -16,6 +30,7 @@ export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Log {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: toldError },
+    mixin: (line, level) => (level >= WARN || 'problem' in line ? linkOf(line) : {}),
     redact: { paths: secretMembers.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
   }
   const forPeople = process.stdout.isTTY && process.env['NODE_ENV'] !== 'production'

@@ -30,6 +30,7 @@ import { logAccess } from './logs-access.ts'
 import { logUnrouted } from './logs-unrouted.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import { type CollectedRoute, collectRoutes } from './openapi/collect.ts'
+import type { RequestRecords } from './requests.ts'
 import type { Base } from './store.ts'
 import { addWeb } from './web/routes.ts'
 import { decorate } from './workspaces/authenticate.ts'
@@ -64,6 +65,7 @@ export async function createServer(
   { requestTimeoutMs }: Config,
   { telemetry }: Metrics,
   admission: Admission,
+  requests: RequestRecords,
 ): Promise<Server> {
   const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
   const policy = pagePolicy({ ...partsOf(page), asks: true })
@@ -86,7 +88,7 @@ export async function createServer(
   const routes = collectRoutes(server)
   decorate(server)
   decorateStoreTime(server)
-  logAccess(server, telemetry.request)
+  logAccess(server, telemetry.request, requests)
   server.addHook('onRequest', refuseRepeatedHeaders)
   admitCommands(server, admission)
   gatherBodies(server)

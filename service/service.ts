@@ -19,6 +19,7 @@ import { createNotices } from './escalations/notices.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
 import { createEvents } from './events/events.ts'
+import { createFind } from './find.ts'
 import { createAdmission } from './http/admission.ts'
 import { protectRoutes } from './http/protect.ts'
 import { addImports } from './imports/index.ts'
@@ -32,6 +33,7 @@ import type { CollectedRoute } from './openapi/collect.ts'
 import { addOperations } from './operations/routes.ts'
 import { addOutreach } from './outreach/index.ts'
 import { migrations as outreachTables } from './outreach/schema.ts'
+import { createRequestRecords } from './requests.ts'
 import { createServer } from './server.ts'
 import { endAll, endTogether } from './stopping.ts'
 import { type Base, openBase } from './store.ts'
@@ -69,7 +71,8 @@ export async function startService(config: Config): Promise<Service> {
     telemetry.around(part, command, () => admission.around(part, command, work))
   const once = createLedger({ store: base.store, outbox: events.outbox, on: watch.ledger, around })
   const leases = leasesOn(claims, once, { on: watch.ledger, around })
-  const { server, routes } = await createServer(base, log, config, metrics, admission)
+  const requests = createRequestRecords()
+  const { server, routes } = await createServer(base, log, config, metrics, admission, requests)
   // In the order in which they began.
   const systems: { stop(): Promise<void> }[] = []
   let live: { stop(): void } | null = null
@@ -135,7 +138,8 @@ export async function startService(config: Config): Promise<Service> {
     const sagas = () => [imports.describe()]
     const { rooms } = chat
     const findings = async () => [...(await imports.findings()), await accessFinding('data folder', ownFolders(config))]
-    const shown = { runs, sagas, rooms, findings }
+    const find = createFind({ base, admin, requests })
+    const shown = { runs, sagas, rooms, findings, find }
     live = addConsole(server, { admin, config, metrics, operatorToken, routes, ...shown })
     const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
     systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Admin, Finding } from 'onceonly/admin'
+import type { Admin, Finding, Found } from 'onceonly/admin'
 import { CONSOLE_API, type ConsoleAnswer, createConsole } from 'onceonly/console'
 import type { Description } from 'onceonly/saga'
 import type { Rooms } from '../chat/index.ts'
@@ -20,6 +20,8 @@ interface Parts extends Pick<ServerParts, 'config' | 'operatorToken'> {
   sagas(): readonly Description[]
   /** What the systems know, beside what the store says. */
   findings(): Promise<readonly Finding[]>
+  /** What the systems have under an id. */
+  find(id: string): Promise<readonly Found[]>
 }
 
 const LOCAL_ONLY =
@@ -27,7 +29,7 @@ const LOCAL_ONLY =
 
 /** `/api/console/*`: what the pages of the console ask and do. */
 export function addConsole(server: FastifyInstance, parts: Parts): { stop(): void } {
-  const { admin, config, metrics, operatorToken, routes, runs, rooms, sagas, findings } = parts
+  const { admin, config, metrics, operatorToken, routes, runs, rooms, sagas, findings, find } = parts
   const console = createConsole({
     admin: { ...admin, doctor: async () => [...(await admin.doctor()), ...(await findings())] },
     meter: metrics.meter,
@@ -37,6 +39,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
     routes: () => servedRoutes(routes),
     sagas,
     rooms,
+    find,
     runs: runs.inside,
     onAction: ({ action, by }) => server.log.info({ event: 'operator.action', action, by }),
     onError: (error) => server.log.warn({ event: 'console.live_failed', err: error }),

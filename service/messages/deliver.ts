@@ -24,6 +24,7 @@ import { GUARD_NAME } from '../watch.ts'
 import type { Attachment } from './attachments.ts'
 import { type Channel, LATE_SHARE, type Outgoing, type Result } from './channels/channel.ts'
 import type { Channels } from './channels/index.ts'
+import { DELIVERY_OPERATION, deliveryOf } from './delivery.ts'
 import type { MessageRow } from './message.ts'
 import { messageColumns } from './message.ts'
 
@@ -62,10 +63,7 @@ interface Delivered {
   readonly providerMessageId: string | null
 }
 
-export const DELIVERY_OPERATION = 'messages.deliver'
 const LOCK_OPERATION = `guard.${GUARD_NAME}`
-/** The deliveries of a workspace belong to the messages system, whichever caller sent the message. */
-const CALLER = 'messages'
 /** Longer than an operator needs to look into an unknown, and than any provider keeps a key. */
 const RETAIN_MS = 30 * DAY
 /** How much longer than a provider may take a request waits for another process that sends its message. */
@@ -99,8 +97,6 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     whileRunning: { waitMs: sendTimeoutMs + WAIT_EXTRA_MS },
     probe: ({ key }, { claimedAt, calls }) => askAgain(key, claimedAt, calls),
   })
-  const partsOf = (row: MessageRow) => ({ tenant: row.workspace_id, caller: CALLER, key: row.id })
-  const identityOf = (row: MessageRow) => ({ ...partsOf(row), operation: DELIVERY_OPERATION })
 
   const sendingOnly = 'attachments, subject, lock_claim'
 
@@ -161,7 +157,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   async function record(row: MessageRow, result: Result, fence: EffectContext['fence']): Promise<void> {
     if (result.kind === 'unknown') return
     try {
-      await ledger.resolve(identityOf(row), endingOf(result), { by: 'provider', ifFence: fence })
+      await ledger.resolve(deliveryOf(row), endingOf(result), { by: 'provider', ifFence: fence })
     } catch (error) {
       if (!isOnceError(error) || error.retryable) throw error
       // Another word came first: a person's, or a probe's. It stands, and a provider that contradicts it is reported.
@@ -232,7 +228,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
 
   async function carryOut(row: MessageRow): Promise<MessageRow> {
     let early: Promise<MessageRow> | null = null
-    const execution = await operation.execute(partsOf(row), null, async (attempt) => {
+    const execution = await operation.execute(deliveryOf(row), null, async (attempt) => {
       const delivered = await send(row, attempt)
       // Together with the outcome of the record, in one commit where the store can. If only one of the two is written, the
       // probe copies the status to the record, or the worker the outcome to the status.
@@ -258,7 +254,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   }
 
   async function follow(row: MessageRow): Promise<void> {
-    const view = await ledger.get(identityOf(row))
+    const view = await ledger.get(deliveryOf(row))
     // While it is unknown the reconciler probes it, in its own time; everything else is replayed, or due to be sent.
     if (view?.record.state === 'unknown' && row.status === 'unknown') return
     if (view?.record.state === 'in_progress') return
@@ -268,10 +264,10 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   return {
     deliver,
     follow,
-    repeated: (row) => operation.noteRepeat(partsOf(row), 'replays'),
+    repeated: (row) => operation.noteRepeat(deliveryOf(row), 'replays'),
     async resolve(row, resolution, by) {
       const ending = endingOf(resolution)
-      await ledger.resolve(identityOf(row), ending, { by })
+      await ledger.resolve(deliveryOf(row), ending, { by })
       if (ending !== rerun) return carryOut(row)
       const [again] = await sql.query<MessageRow>(
         `update messages set status = 'queued', error = null, due_at = ?, status_at = ?

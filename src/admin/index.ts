@@ -1,6 +1,7 @@
 /** `onceonly/admin`: what operators ask and do, in your own program. The commands themselves: `onceonly/admin/commands`. */
 
 export { keyHashOf } from '../ledger/core/digest.ts'
+export { recordIdOf } from '../ledger/core/identity.ts'
 export type { Admin, AdminOptions, Status } from './core/admin.ts'
 export { createAdmin } from './core/admin.ts'
 export type { Actor, Audit, AuditEntry } from './core/audit.ts'
@@ -8,7 +9,9 @@ export type { Card, Moment } from './core/card.ts'
 export type { ConsumerCard, DeadLetters, Paging, RedrivenDeadLetter } from './core/dead-letters.ts'
 export type { ExplainedAnswer, Explanation, ExplanationTopic, GuardDecision } from './core/explain.ts'
 export { accessFinding } from './core/file-access.ts'
+export type { Found } from './core/find.ts'
 export type { Finding } from './core/finding.ts'
+export type { GivenUpMessage } from './core/given-up.ts'
 export { ledgerLine } from './core/ledger-line.ts'
 export type { InstanceCard, InstanceView, SagaCard, Sagas } from './core/sagas.ts'
 export type { Standing } from './core/standing.ts'

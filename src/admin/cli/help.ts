@@ -36,10 +36,18 @@ function optionsOf(names: readonly string[], of: Arguments): string {
       const value = of[name]?.form === 'flag' ? '' : ` ${valueOf(of, name)}`
       return [
         `${optionOf(name)}${value}`,
-        `${of[name]?.about ?? ''}${of[name]?.form === 'list' ? '; may be repeated' : ''}`,
+        `${of[name]?.about ?? ''}${of[name]?.form === 'list' ? '; may be repeated' : ''}${spellingsText(of, name)}`,
       ]
     }),
   )
+}
+
+/** `; or --succeeded [VALUE], --rerun` */
+function spellingsText(of: Arguments, name: string): string {
+  const shown = Object.entries(of[name]?.spellings ?? {}).map(([option, { takes }]) => {
+    return `--${option}${takes === undefined ? '' : ` [${wordOf(takes)}]`}`
+  })
+  return shown.length === 0 ? '' : `; or ${shown.join(', ')}`
 }
 
 function valueOf(of: Arguments, name: string): string {

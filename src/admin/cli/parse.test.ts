@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { flag, json, optional, text, texts, whole } from '../commands/argument.ts'
+import { flag, json, oneOf, optional, spelled, text, texts, whole } from '../commands/argument.ts'
 import { BadArguments } from '../commands/refusal.ts'
 import { names } from './command.ts'
 import { completionScript } from './completion.ts'
@@ -26,6 +26,35 @@ test('words and options are arguments, and the last word takes all that follow',
   })
   assert.deepEqual(parseWords(['--value', '-5'], of, words), { value: -5 })
   assert.deepEqual(parseWords(['--', '--all'], of, words), { runId: '--all' })
+})
+
+test('an option that stands for another one takes the word behind it only where there is one too many', () => {
+  const resolve = {
+    tenant: optional(text('the tenant')),
+    key: optional(text('the key')),
+    id: optional(text('the id')),
+    to: spelled(oneOf('the ending', ['done', 'failed', 'rerun']), {
+      done: { value: 'done', takes: 'value' },
+      failed: { value: 'failed', takes: 'error' },
+      rerun: { value: 'rerun' },
+    }),
+    value: optional(json('the value')),
+    error: optional(text('the reason')),
+  }
+  const read = (...typed: string[]) => parseWords(typed, resolve, ['tenant', 'key'])
+  const named = { tenant: 'acme', key: 'k' }
+  assert.deepEqual(read('acme', 'k', '--done'), { ...named, to: 'done' })
+  assert.deepEqual(read('--done', 'acme', 'k'), { ...named, to: 'done' })
+  assert.deepEqual(read('acme', 'k', '--done', '{"n":1}'), { ...named, to: 'done', value: { n: 1 } })
+  assert.deepEqual(read('--failed', 'card refused', 'acme', 'k'), { ...named, to: 'failed', error: 'card refused' })
+  assert.deepEqual(read('--id', 'x', '--failed', 'no'), { id: 'x', to: 'failed', error: 'no' })
+  assert.deepEqual(read('--id', 'x', '--done=5'), { id: 'x', to: 'done', value: 5 })
+  assert.deepEqual(read('--id', 'x', '--rerun'), { id: 'x', to: 'rerun' })
+  assert.throws(() => read('--id', 'x', '--rerun=1'), /--rerun has no value/)
+  assert.throws(() => read('--id', 'x', '--done', '--failed'), /--to was given 2 times/)
+  assert.throws(() => read('--id', 'x', '--faild'), /Did you mean --failed\?/)
+  const help = helpOf('resolve', { summary: 'end it', arguments: resolve }, {})
+  assert.match(help, /--to done\|failed\|rerun +the ending; or --done \[VALUE\], --failed \[ERROR\], --rerun/)
 })
 
 test('what cannot be read is one sentence that names the option', () => {

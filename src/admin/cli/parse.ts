@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { Argument, Arguments, Given } from '../commands/argument.ts'
+import type { Argument, Arguments, Given, Spelling } from '../commands/argument.ts'
 import { fromTexts } from '../commands/argument.ts'
 import { hint } from '../commands/hint.ts'
 import type { BadArguments } from '../commands/refusal.ts'
@@ -21,25 +21,50 @@ function kebab(name: string): string {
 /** What was typed after the name of a command, as arguments. The last word takes all that follow where it is a list. */
 export function parseWords(typed: readonly string[], of: Arguments, words: readonly string[]): Given {
   const names = new Map(Object.keys(of).map((name) => [kebab(name), name]))
+  const spellings = spellingsOf(of)
   const { tokens } = parseArgs({
     args: [...typed],
     strict: false,
     allowPositionals: true,
     tokens: true,
-    options: Object.fromEntries([...names].map(([option, name]) => [option, configOf(of[name])])),
+    options: {
+      ...Object.fromEntries([...spellings.keys()].map((option) => [option, { type: 'boolean' as const }])),
+      ...Object.fromEntries([...names].map(([option, name]) => [option, configOf(of[name])])),
+    },
   })
   const given: Record<string, string[]> = {}
-  const rest: string[] = []
+  const add = (name: string, value: string) => void (given[name] = [...(given[name] ?? []), value])
+  const rest = tokens.flatMap((token) => (token.kind === 'positional' ? [token] : []))
+  const hasAllWords = rest.length === 0 || rest.length === words.length
   for (const token of tokens) {
-    if (token.kind === 'positional') rest.push(token.value)
     if (token.kind !== 'option') continue
     const name = names.get(token.name === 'h' ? 'help' : token.name)
-    if (name === undefined)
-      throw new Usage(`There is no option ${token.rawName}.${near(token.name, [...names.keys()])}`)
-    given[name] = [...(given[name] ?? []), textOf(token, of[name])]
+    const spelling = spellings.get(token.name)
+    if (name !== undefined) add(name, textOf(token, of[name]))
+    else if (spelling !== undefined) {
+      const { name: meant, value, takes } = spelling
+      add(meant, value)
+      if (takes === undefined && token.value !== undefined) throw new Usage(`${token.rawName} has no value.`)
+      // The word behind it is its value only where there is one word too many.
+      const next = hasAllWords ? -1 : rest.findIndex(({ index }) => index === token.index + 1)
+      const [word] = takes === undefined || next < 0 || token.value !== undefined ? [] : rest.splice(next, 1)
+      const taken = token.value ?? word?.value
+      if (takes !== undefined && taken !== undefined) add(takes, taken)
+    } else
+      throw new Usage(`There is no option ${token.rawName}.${near(token.name, [...names.keys(), ...spellings.keys()])}`)
   }
-  for (const [name, values] of wordsOf(rest, of, words)) given[name] = [...values, ...(given[name] ?? [])]
+  const typedWords = rest.map(({ value }) => value)
+  for (const [name, values] of wordsOf(typedWords, of, words)) given[name] = [...values, ...(given[name] ?? [])]
   return valuesOf(of, given)
+}
+
+/** Options that stand for another one, with the name of its argument. */
+function spellingsOf(of: Arguments): ReadonlyMap<string, Spelling & { readonly name: string }> {
+  return new Map(
+    Object.entries(of).flatMap(([name, { spellings = {} }]) =>
+      Object.entries(spellings).map(([option, spelling]) => [option, { name, ...spelling }] as const),
+    ),
+  )
 }
 
 function near(name: string, options: readonly string[]): string {

@@ -14,8 +14,17 @@ export interface Argument<T = unknown> {
   readonly form: 'text' | 'flag' | 'list'
   /** The JSON value that a text stands for. */
   fromText(text: string): unknown
+  /** Other options of the command line that stand for this one with a value. */
+  readonly spellings?: Readonly<Record<string, Spelling>>
   /** @throws Complaint */
   read(given: unknown): T
+}
+
+/** `--rerun` for `--to rerun`. */
+export interface Spelling {
+  readonly value: string
+  /** The argument that a value behind the option is for; it may be left out. */
+  readonly takes?: string
 }
 
 export type Arguments = Readonly<Record<string, Argument>>
@@ -101,6 +110,11 @@ export function flag(about: string): Argument<boolean> {
   }
   const fromText = (given: string) => (given === 'true' ? true : given === 'false' ? false : given)
   return { ...argument(about, { type: 'boolean' }, read), form: 'flag', isRequired: false, fromText }
+}
+
+/** @param spellings options of the command line, without their dashes */
+export function spelled<T>(of: Argument<T>, spellings: NonNullable<Argument['spellings']>): Argument<T> {
+  return { ...of, spellings }
 }
 
 export function optional<T>(of: Argument<T>): Argument<T | undefined> {

@@ -4,6 +4,7 @@ import type { Replay } from '../../runs/replay.ts'
 import type { ShivizEvent } from '../../streams/parts/shiviz.ts'
 import type { Admin } from '../core/admin.ts'
 import type { Actor } from '../core/audit.ts'
+import type { Found } from '../core/find.ts'
 import type { Arguments, Values } from './argument.ts'
 
 /** A viewer reads, and previews actions; an operator also acts, and sees stored contents. */
@@ -32,6 +33,8 @@ export interface CommandParts {
   readonly routes?: () => readonly ServedRoute[]
   readonly sagas?: () => readonly Description[]
   readonly rooms?: StreamRooms
+  /** What the server has under an id beside the tables of the library. */
+  readonly find?: (id: string) => Promise<readonly Found[]>
   /** Of engines that know more about their runs than the rows do. */
   readonly runs?: {
     replay(runId: string): Promise<Replay>

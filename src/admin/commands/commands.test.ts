@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createInbox } from '../../events/inbox/inbox.ts'
+import { recordIdOf } from '../../ledger/core/identity.ts'
 import { final } from '../../ledger/core/verdict.ts'
 import { createLedger } from '../../ledger/ledger.ts'
 import { freshStore } from '../../ledger/stores/sqlite/test-store.ts'
@@ -114,4 +115,46 @@ test('every command documents itself, and its words and the variables of its pat
   const schema = schemaOf(commandTable['run.resolve'].arguments)
   assert.deepEqual(schema['required'], ['runId', 'key', 'to'])
   assert.deepEqual(readArguments(commandTable.sweep.arguments, {}), { rounds: 1 })
+})
+
+test('one id finds everything that has it, and every row says where it is shown', async (context) => {
+  const { admin, commands, identity } = await openAdmin(context)
+  const found = async (id: string) => {
+    const { rows } = await commands.run('find', { id }, viewer)
+    return rows.map(({ kind, page, look }) => `${kind} ${page} ${look}`).toSorted()
+  }
+  const id = recordIdOf(identity)
+  const record = `record /records/${id} onceonly inspect --id ${id}`
+  const { effectKey } = (await admin.inspect(identity))?.record ?? { effectKey: '' }
+  for (const each of ['lost', id, effectKey]) assert.deepEqual(await found(each), [record], each)
+  const [letter, ...handled] = await found('m-1')
+  assert.equal(letter, 'dead letter /events/inbox/billing onceonly inbox dead billing')
+  assert.match(handled.join(), /^record /)
+  assert.deepEqual(await found('nothing-has-this'), [])
+  // A server adds what its own tables have.
+  const own = { kind: 'order', id: 'o-1', about: 'shoes', state: null, at: null, page: null, look: null }
+  const served = createCommands({ admin, find: async (asked) => (asked === 'o-1' ? [own] : []) })
+  assert.deepEqual((await served.run('find', { id: 'o-1' }, viewer)).rows, [own])
+})
+
+test('what waits for a decision is one list, also page by page, and dead letters are in it', async (context) => {
+  const { admin, commands } = await openAdmin(context)
+  const { rows, cursor } = await commands.run('unknowns', {}, viewer)
+  assert.deepEqual(
+    rows.map(({ kind, attempts }) => `${kind} ${attempts}`),
+    ['record 1', 'dead_letter 1'],
+  )
+  assert.equal(cursor, null)
+  const [, letter] = rows
+  assert.match(letter?.end ?? '', /^onceonly inbox redrive billing \S+, or: onceonly inbox purge billing \S+$/)
+  const { staleLeases: _stale, unknownWaiting, inboxDeadLetters } = await admin.standing()
+  assert.deepEqual([unknownWaiting, inboxDeadLetters], [1, { billing: 1 }])
+  const seen: unknown[] = []
+  for (let from: string | null | undefined, page = 0; page < 10; page++) {
+    const next: Awaited<ReturnType<typeof admin.unknowns>> = await admin.unknowns({ limit: 1, cursor: from ?? null })
+    seen.push(...next.rows.map(({ kind }) => kind))
+    from = next.cursor
+    if (from === null) break
+  }
+  assert.deepEqual(seen, ['record', 'dead_letter'])
 })

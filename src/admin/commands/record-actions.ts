@@ -2,7 +2,7 @@ import { type Ending, failed, succeeded } from '../../ledger/granted.ts'
 import { rerun } from '../../ledger/operator.ts'
 import { targetOf } from '../core/audit.ts'
 import type { Explanation } from '../core/explain.ts'
-import { json, oneOf, optional, text, texts, type Values, whole, withDefault } from './argument.ts'
+import { json, oneOf, optional, spelled, text, texts, type Values, whole, withDefault } from './argument.ts'
 import { act } from './command.ts'
 import { findRecord, recordArguments, recordWords } from './records.ts'
 import { badArgument } from './refusal.ts'
@@ -15,18 +15,20 @@ const onRecord = {
 
 export const FOUND_FAILED = 'An operator found that it failed'
 
+const endings = ['succeeded', 'failed', 'rerun'] as const
+
 export const resolution = {
+  to: spelled(oneOf('succeeded: it happened; failed: it was refused; rerun: it did not happen, try again', endings), {
+    succeeded: { value: 'succeeded', takes: 'value' },
+    failed: { value: 'failed', takes: 'error' },
+    rerun: { value: 'rerun' },
+  }),
   value: optional(json('the result, for --to succeeded: retries get it; null when left out')),
   error: optional(text('the reason, for --to failed: retries get it')),
 }
 
 const resolveArguments = {
   ...onRecord,
-  to: oneOf('succeeded: it happened; failed: it was refused; rerun: it did not happen, try again', [
-    'succeeded',
-    'failed',
-    'rerun',
-  ]),
   ...resolution,
   status: optional(whole('of an HTTP route, the status of the response to retries', successStatuses)),
   header: withDefault(texts("a header of that response, such as 'Location: /charges/1'"), []),

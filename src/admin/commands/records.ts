@@ -2,6 +2,7 @@ import type { Identity } from '../../ledger/core/identity.ts'
 import type { Page, RecordFilter } from '../../ledger/store/port.ts'
 import type { Card } from '../core/card.ts'
 import type { Explanation } from '../core/explain.ts'
+import { type Found, foundRecord } from '../core/find.ts'
 import type { UnknownOutcome } from '../core/unknowns.ts'
 import { oneOf, optional, text, type Values, withDefault } from './argument.ts'
 import { type Context, given, read } from './command.ts'
@@ -26,7 +27,7 @@ const states = ['in_progress', 'succeeded', 'failed_terminal', 'failed_retryable
 /** Each explanation asks the store several questions. */
 const fewRows = withDefault(limit, 10)
 
-const key = text('the key, the id of a record or of a message, or the hash of a guard')
+const key = text('the key, the id of a record, of a message or of what was made, an effect key, or the hash of a guard')
 
 export const recordReads = {
   status: read({
@@ -54,8 +55,22 @@ export const recordReads = {
       return await context.admin.records(fitting, { limit, cursor })
     },
   }),
+  find: read({
+    summary: 'everything that has this id: records, messages, runs, steps, dead letters, sagas, rooms',
+    details:
+      'Any id will do: a key, the id of a record, a message, a run or what a command made, an effect key that a provider\nshows, the hash of a guard; on a server also the id of one of its last requests.',
+    arguments: { id: text('the id'), ...paging },
+    words: ['id'],
+    path: '/find',
+    async read({ admin, find = async () => [] }, { id, limit, cursor = null }): Promise<Page<Found>> {
+      // Records may be many, and are looked through page by page; everything else stands on the first one.
+      const others = cursor === null ? await Promise.all([find(id), admin.find(id)]) : []
+      const records = await admin.search(id, { limit, cursor })
+      return { rows: [...others.flat(), ...records.rows.map(foundRecord)], cursor: records.cursor }
+    },
+  }),
   search: read({
-    summary: 'records with this key, newest first',
+    summary: 'records that have this id, newest first',
     arguments: { key, ...paging },
     words: ['key'],
     path: '/search',
@@ -96,9 +111,9 @@ export const recordReads = {
     },
   }),
   unknowns: read({
-    summary: 'everything whose outcome is unknown: records, messages, steps of runs',
+    summary: 'everything that waits for a decision: unknown records, messages and steps, parked runs, dead letters',
     details:
-      'Messages are records of the operation messages.deliver; parked runs are listed too. Each row has its age, what the\nprovider was asked, and the command that ends it.',
+      'Messages are records of the operation messages.deliver. Each row has its age, what the provider was asked, and the\ncommand that ends it.',
     arguments: { ...paging, since: sinceTime },
     path: '/unknowns',
     async read(context, { limit, cursor = null, since: from }): Promise<Page<UnknownOutcome>> {

@@ -1,5 +1,5 @@
 import type { Actor } from '../core/audit.ts'
-import { type Arguments, flag, type Given, readArguments } from './argument.ts'
+import { type Arguments, flag, type Given, readArguments, spelled } from './argument.ts'
 import type { ActCommand, Command, CommandParts, Context, Need, ReadCommand, Role } from './command.ts'
 import { hint } from './hint.ts'
 import { badArgument, CommandRefused } from './refusal.ts'
@@ -25,7 +25,7 @@ export interface Commands {
   has(name: CommandName): boolean
 }
 
-const PREVIEW = { preview: flag('only show what would be done') }
+const PREVIEW = { preview: spelled(flag('only show what would be done'), { 'dry-run': { value: 'true' } }) }
 
 /** The arguments of a command, with `preview` where it can show what it would do. */
 export function argumentsOf(command: Command): Arguments {

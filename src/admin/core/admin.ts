@@ -20,6 +20,7 @@ import { answerOf, type Card, cardOf, timelineOf, uncounted } from './card.ts'
 import { createDeadLetters, type DeadLetters, type Paging } from './dead-letters.ts'
 import { examine } from './doctor.ts'
 import { answersOf, type Explanation, guardOf } from './explain.ts'
+import { createFind, type Found } from './find.ts'
 import type { Finding } from './finding.ts'
 import { createRoomCheck, roomsOf } from './rooms.ts'
 import { createSagas, type Sagas } from './sagas.ts'
@@ -50,10 +51,12 @@ export interface Admin {
   /** By identity, or by the id of the record. Also what has expired, or was released, as long as its trace is there. */
   inspect(of: Identity | { readonly id: string }): Promise<Explanation | null>
   /**
-   * Whatever has this key (or record id, or message id, or guard hash), newest first, also what has expired or was released.
-   * Looks at a bounded share per call.
+   * Records that have this id anywhere, newest first, also what has expired or was released: as their own, as their key,
+   * batch or effect key, as what they point to, or in a note. Looks at a bounded share per call.
    */
-  search(key: string, page?: Paging): Promise<Page<Card>>
+  search(id: string, page?: Paging): Promise<Page<Card>>
+  /** Whatever else has this id: runs and their steps, messages and dead letters, instances of sagas, rooms. */
+  find(id: string): Promise<readonly Found[]>
   /** What retries are answered with, as text. */
   answer(id: string): Promise<string | null>
   stale(page?: { readonly limit?: number }): Promise<readonly Card[]>
@@ -183,11 +186,12 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
       const record = await stored('id' in of ? of.id : recordIdOf(of))
       return record === null ? null : await explained(record)
     },
-    async search(key, page = {}) {
-      const direct = page.cursor === undefined || page.cursor === null ? await stored(key) : null
+    async search(id, page = {}) {
+      const direct = page.cursor === undefined || page.cursor === null ? await stored(id) : null
       if (direct !== null) return { rows: [cardOf(direct, uncounted, await now())], cursor: null }
-      return await cards({ key, ended: true }, page)
+      return await cards({ mentions: id, ended: true }, page)
     },
+    find: sql === undefined ? async () => [] : createFind(sql, has),
     async answer(id) {
       const record = await stored(id)
       return record === null ? null : answerOf(record)
@@ -253,6 +257,7 @@ function runsOf(store: SqlStore, now: () => Promise<number>, has: (room: string)
     signal: (runId, ...args) => known(runId).then(() => runs.signal(runId, ...args)),
     cancel: (runId) => known(runId).then(() => runs.cancel(runId)),
     resume: (runId) => known(runId).then(() => runs.resume(runId)),
+    retry: (runId) => known(runId).then(() => runs.retry(runId)),
     resolve: (runId, ...args) => known(runId).then(() => runs.resolve(runId, ...args)),
   }
 }

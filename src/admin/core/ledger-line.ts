@@ -1,5 +1,5 @@
 import { keyHashOf } from '../../ledger/core/digest.ts'
-import type { Identity } from '../../ledger/core/identity.ts'
+import { type Identity, recordIdOf } from '../../ledger/core/identity.ts'
 import type { LedgerEvent } from '../../ledger/events.ts'
 
 /** The log level of each event of the ledger. Events that the access log has as well are `debug`. */
@@ -40,6 +40,8 @@ export interface LedgerLine {
   readonly caller?: string
   readonly operation?: string
   readonly keyHash?: string
+  /** The id of its record, which `onceonly find` and the console take; left out at the level `debug`. */
+  readonly record?: string
   readonly error?: unknown
   readonly [more: string]: unknown
 }
@@ -48,7 +50,11 @@ export function ledgerLine(event: LedgerEvent): LedgerLine {
   const { kind, ...fields } = event
   // Fingerprints of a payload say nothing to a reader, and something to who guesses payloads.
   const { identity, recorded: _recorded, presented: _presented, ...rest } = fields as Fields
-  return { level: levels[kind], event: `ledger.${kind}`, ...(identity === undefined ? {} : named(identity)), ...rest }
+  const level = levels[kind]
+  const name = identity === undefined ? {} : named(identity)
+  // Its digest would cost every command something, for lines that are hardly ever written.
+  const record = identity === undefined || level === 'debug' ? {} : { record: recordIdOf(identity) }
+  return { level, event: `ledger.${kind}`, ...name, ...record, ...rest }
 }
 
 type Fields = Readonly<Record<string, unknown>> & { readonly identity?: Identity }

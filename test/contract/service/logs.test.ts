@@ -92,6 +92,44 @@ describe('the log of a server', () => {
     assert.match(answer.headers.get('access-control-expose-headers') ?? '', /Idempotent-Replayed/)
   })
 
+  test('whatever id a line or an answer has, the console finds what it is about', async () => {
+    const found = async (id: unknown) => {
+      const { body } = await server.console(`/find?id=${encodeURIComponent(String(id))}`)
+      const rows = body['rows'] as readonly Readonly<Record<string, unknown>>[]
+      return rows.map(({ kind, page }) => `${String(kind)} ${String(page)}`)
+    }
+    // The key of one command, by the request id that its client got, and by the record of its line.
+    const asked = { caseId: 'CASE-103', targetQueue: 'BILLING' }
+    const answer = await server.post('/case-escalations', asked, { key: 'log-find' })
+    const requestId = answer.headers.get('x-request-id')
+    const [line] = await until(
+      'its line',
+      async () => server.events('http.access').filter(({ reqId }) => reqId === requestId),
+      (lines) => lines.length === 1,
+    )
+    const page = `/records/${String(line?.['record'])}`
+    assert.deepEqual(await found(requestId), [`request ${page}`])
+    assert.deepEqual(await found(line?.['record']), [`record ${page}`])
+    assert.deepEqual(await found('log-find'), [`record ${page}`])
+    assert.deepEqual(await found(answer.body['escalationId']), [`escalation ${page}`])
+    // A conflict is a warning of the ledger and a problem in the access log: both have the link.
+    const reused = await server.post('/case-escalations', { ...asked, caseId: 'CASE-100' }, { key: 'log-find' })
+    assert.equal(reused.status, 409)
+    const link = `/console/find?id=${String(line?.['record'])}`
+    const links = () => server.lines.filter((each) => each.includes(`"find":"${link}"`)).length
+    await until('both lines have the link', async () => links() === 2)
+    // A message, by its own id and by the key that its provider got.
+    const { body } = await server.send({ recipientPhone: '+4915112345679', message: 'Find me' })
+    const id = body.message?._id ?? ''
+    const [row] = await cluster.sql<{ effect_key: string }>(`select effect_key from messages where id = '${id}'`)
+    for (const each of [id, row?.effect_key]) {
+      const [message] = await found(each)
+      assert.match(message ?? '', /^message \/records\/[0-9a-f]{32}$/, each)
+    }
+    assert.deepEqual(await found('nothing-has-this'), [])
+    assert.equal((await server.console('/find')).status, 400)
+  })
+
   test('no key, body, recipient or credential is in any line', async () => {
     const mail = 'logged@example.com'
     await server.send(

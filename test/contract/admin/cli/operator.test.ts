@@ -61,21 +61,14 @@ test('an operator with nothing but a key finds the ten answers, and acts on them
   const identity = ['acme', 'shop', 'pay', 'order-1']
   const asked = await onceonly('resolve', ...identity, '--to', 'succeeded', '--value', '"paid"')
   assert.deepEqual([asked.status, /Say --yes/.test(asked.stderr)], [2, true])
-  const resolved = await onceonly(
-    'resolve',
-    ...identity,
-    '--to',
-    'succeeded',
-    '--value',
-    '"paid"',
-    '--yes',
-    '--by',
-    'grace',
-  )
+  const resolved = await onceonly('resolve', ...identity, '--succeeded', '"paid"', '--yes', '--by', 'grace')
   assert.equal(resolved.status, 0, resolved.stderr)
   const again = await onceonly('resolve', ...identity, '--to', 'rerun', '--yes')
   assert.deepEqual([again.status, again.stderr.trim().split('\n').length], [2, 1], 'one clear line')
-  assert.deepEqual((await onceonly('unknowns', '--json')).json(), [])
+  const [waiting, ...others] = (await onceonly('unknowns', '--json')).json()
+  assert.deepEqual([waiting.kind, waiting.consumer, others], ['dead_letter', 'billing', []])
+  assert.match(waiting.end, /^onceonly inbox redrive billing /)
+  assert.match((await onceonly('find', waiting.id)).stdout, /dead letter .*onceonly inbox dead billing/)
 
   const dead = await onceonly('inbox', 'dead', 'billing')
   assert.match(dead.stdout, /cannot be handled/)

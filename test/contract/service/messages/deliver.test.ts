@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLedger, failed, OnceError, rerun } from 'onceonly'
 import type { Result } from '../../../../service/messages/channels/channel.ts'
-import { DELIVERY_OPERATION } from '../../../../service/messages/deliver.ts'
+import { DELIVERY_OPERATION } from '../../../../service/messages/delivery.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { openDelivery as opened, sent } from '../../../support/service/messages/delivery.ts'
 
