@@ -30,6 +30,8 @@ export interface GroupCommit<I, A> {
 export interface GroupOptions<I, A> {
   /** Flushes under way at once. */
   readonly lanes: number
+  /** Up to this many items one flush is cheaper than two. @default 64 */
+  readonly splitRows?: number
   /** Commits the items together, and answers in their order. `timeoutMs` is the longest of its callers. */
   flush(items: readonly I[], timeoutMs: number): Awaitable<readonly A[]>
   /**
@@ -83,10 +85,12 @@ interface Item<I, A> {
 }
 
 const RETRY = { baseMs: 20, capMs: 1_000 }
+/** The commit of a SQL store costs about as much as so many of its rows. */
+const SPLIT_ROWS = 64
 
 export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<I, A>): GroupCommit<I, A> {
   type Batch = readonly Item<I, A>[]
-  const { lanes, errorOf = () => null } = options
+  const { lanes, splitRows = SPLIT_ROWS, errorOf = () => null } = options
   const queues: [Item<I, A>[], Item<I, A>[], Item<I, A>[]] = [[], [], []]
   /** The flushes under way, each sorted by key: a record has at most one mutation in flight per process. */
   const flying: Batch[] = []
@@ -205,7 +209,7 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
   /** Removes the next flush from the queues: distinct keys, none of them under way, bounded in rows and bytes. */
   function take(held: boolean): Item<I, A>[] {
     const batch: Item<I, A>[] = []
-    const most = Math.min(limits.batchRows, shareOf(waiting, lanes - flushing))
+    const most = Math.min(limits.batchRows, shareOf(waiting, lanes - flushing, splitRows))
     let bytes = 0
     for (const queue of queues) {
       leave(queue, (item) => {

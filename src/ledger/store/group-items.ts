@@ -2,9 +2,6 @@ interface Keyed {
   readonly key: string | null
 }
 
-/** Up to this many rows, one statement is cheaper than two. */
-const SPLIT_ROWS = 64
-
 /** The order of a flush. */
 export function byKey(a: Keyed, b: Keyed): number {
   return a.key === b.key ? 0 : (a.key ?? '') < (b.key ?? '') ? -1 : 1
@@ -29,6 +26,6 @@ export function leave<T>(items: T[], stays: (item: T) => boolean): void {
 }
 
 /** A large crowd is spread over the lanes that are free, so that none of them idles; a small one shares one commit. */
-export function shareOf(waiting: number, free: number): number {
-  return waiting > SPLIT_ROWS && free > 1 ? Math.ceil(waiting / free) : waiting
+export function shareOf(waiting: number, free: number, splitRows: number): number {
+  return waiting > splitRows && free > 1 ? Math.ceil(waiting / free) : waiting
 }
