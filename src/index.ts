@@ -40,6 +40,9 @@ export type { LeasedOperation, Operation, TransactionalOperation } from './ledge
 export type { Operator, OperatorOptions } from './ledger/operator.ts'
 export { rerun } from './ledger/operator.ts'
 export type { Execution } from './ledger/present.ts'
+export { encryptionFromEnv } from './ledger/store/encryption/env.ts'
+export type { Encryption } from './ledger/store/encryption/options.ts'
+export type { EncryptionStatus, Rekeyed, StoreEncryption } from './ledger/store/encryption/status.ts'
 export type { OutboxMessage, OutboxPort } from './ledger/store/outbox.ts'
 export type {
   BusyCaller,

@@ -255,6 +255,7 @@ function describe(request: Request): string {
     case 'reconcile':
     case 'probe':
     case 'unique':
+    case 'replace':
       return request.kind
   }
 }

@@ -260,7 +260,7 @@ export function packReported({ events }: Context, op: Declared, { identity }: Gr
 }
 
 export async function attach(context: Context, lease: HeldLease, pointer: Pointer): Promise<void> {
-  const { id, claimId, fence, identity } = lease.grant
-  const { decision } = await context.requests.apply({ kind: 'attach', id, claimId, fence, pointer })
+  const { id, claimId, fence, incarnation, identity } = lease.grant
+  const { decision } = await context.requests.apply({ kind: 'attach', id, claimId, fence, incarnation, pointer })
   if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
 }

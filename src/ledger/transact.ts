@@ -301,7 +301,7 @@ function contextOf(context: Context, transaction: OpenTransaction, ground: Groun
   const { id, claimId, fence, identity, incarnation } = grant
   let messages = 0
   const attempt = createEffectContext(ground, async (pointer) => {
-    await transaction.session.apply({ kind: 'attach', id, claimId, fence, pointer })
+    await transaction.session.apply({ kind: 'attach', id, claimId, fence, incarnation, pointer })
   })
   return Object.assign(attempt, {
     tx: transaction.session.tx,

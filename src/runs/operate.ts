@@ -156,7 +156,7 @@ export function createRunOperator(
             select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
             having count(*) < ? and coalesce(sum(octet_length(payload)), 0) < ?
             on conflict (run_id, id) do nothing returning id`,
-          [runId, id, name, text, runId, limits.runSignals, limits.runJournalChars],
+          [runId, id, name, sql.secret(text), runId, limits.runSignals, limits.runJournalChars],
         )
         if (added.length > 0) return true
         if (await isThere(by, runId, id)) return false
@@ -230,7 +230,7 @@ export function createRunOperator(
         const changed = await by(
           `update onceonly_run_steps set state = ?, result = ?, due_at = ?, failures = ?, at = ${now}
             where run_id = ? and key = ? and state = 'unknown' returning key`,
-          [resolved.state, resolved.result, resolved.dueAt, resolved.failures, runId, key],
+          [resolved.state, sql.secret(resolved.result), resolved.dueAt, sql.secret(resolved.failures), runId, key],
         )
         if (changed.length > 0) return
         throw notResolvable(`${runId} has no step ${key} whose outcome is unknown.`)

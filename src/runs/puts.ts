@@ -19,7 +19,8 @@ type Written = RowOf<'run_id' | 'key', 'now'>
 
 const columns = Object.keys(entryColumns) as readonly (keyof typeof entryColumns)[]
 
-export function createPuts({ dialect, query, now }: SqlSeam, learn: (now: number) => void): Puts {
+export function createPuts(sql: SqlSeam, learn: (now: number) => void): Puts {
+  const { dialect, query, now } = sql
   const one = putOneSql(dialect, now)
   const many = putManySql(dialect, now)
   const over = settleSql(dialect)
@@ -36,7 +37,7 @@ export function createPuts({ dialect, query, now }: SqlSeam, learn: (now: number
     const records = [...last.values()].map(({ holder: { runId, fence }, entry }) => ({
       run_id: runId,
       fence,
-      ...entryRecord(entry),
+      ...entryRecord(sql, entry),
     }))
     const rows = await query<Written>(many, [JSON.stringify(records)], { hot: true })
     if (rows[0] !== undefined) learn(Number(rows[0].now))
@@ -47,16 +48,16 @@ export function createPuts({ dialect, query, now }: SqlSeam, learn: (now: number
   async function putAll(items: readonly Put[]): Promise<boolean[]> {
     const [first] = items
     if (first === undefined || items.length > 1) return putMany(items)
-    const [row] = await query<Written>(one, valuesOf(first), { hot: true })
+    const [row] = await query<Written>(one, valuesOf(sql, first), { hot: true })
     if (row !== undefined) learn(Number(row.now))
     return [row !== undefined]
   }
 
   return {
     putAll,
-    putIn: async (tx, holder, entry) => (await tx.query(one, valuesOf({ holder, entry }))).length > 0,
+    putIn: async (tx, holder, entry) => (await tx.query(one, valuesOf(sql, { holder, entry }))).length > 0,
     async settle({ runId, fence }, entry) {
-      const record = entryRecord(entry)
+      const record = entryRecord(sql, entry)
       const rows = await query(over, [...entryChanges.map((name) => record[name]), runId, entry.key, runId, fence])
       return rows.length > 0
     },
@@ -67,8 +68,8 @@ function nameOf({ holder, entry }: Put): string {
   return `${holder.runId} ${entry.key}`
 }
 
-function valuesOf({ holder: { runId, fence }, entry }: Put): SqlValue[] {
-  const record = entryRecord(entry)
+function valuesOf(sql: SqlSeam, { holder: { runId, fence }, entry }: Put): SqlValue[] {
+  const record = entryRecord(sql, entry)
   return [runId, ...columns.map((name) => record[name]), runId, fence]
 }
 

@@ -1,5 +1,5 @@
 import type { RecordColumns } from '../ledger/store/dialect.ts'
-import { numberOrNull, type SqlRow } from '../ledger/store/sql.ts'
+import { numberOrNull, type SqlRow, type SqlSeam } from '../ledger/store/sql.ts'
 import type { Entry, EntryKind, EntryState, RunRow, RunState, SignalRow } from './entry.ts'
 
 /** How runs and journals stand in their tables, and how they are read back. */
@@ -52,10 +52,16 @@ export const entryColumns = {
   at: 'bigint',
 } as const satisfies RecordColumns
 
+/** What says something about its content. */
+export const encryptedEntryColumns = ['fingerprint', 'plan', 'result', 'failures', 'recorded'] as const
+
 /** What a later write of the same step may change; its place in the run stays. */
 export const entryChanges = ['state', 'attempts', 'due_at', 'fingerprint', 'plan', 'result', 'failures', 'at'] as const
 
-export function entryRecord(entry: Entry): Readonly<Record<keyof typeof entryColumns, string | number | null>> {
+export function entryRecord(
+  { secret }: Pick<SqlSeam, 'secret'>,
+  entry: Entry,
+): Readonly<Record<keyof typeof entryColumns, string | number | null>> {
   return {
     key: entry.key,
     position: entry.position,
@@ -66,11 +72,11 @@ export function entryRecord(entry: Entry): Readonly<Record<keyof typeof entryCol
     state: entry.state,
     attempts: entry.attempts,
     due_at: entry.dueAt,
-    fingerprint: entry.fingerprint,
-    plan: entry.plan,
-    result: entry.result,
-    failures: JSON.stringify(entry.failures),
-    recorded: JSON.stringify(entry.values),
+    fingerprint: secret(entry.fingerprint),
+    plan: secret(entry.plan),
+    result: secret(entry.result),
+    failures: secret(JSON.stringify(entry.failures)),
+    recorded: secret(JSON.stringify(entry.values)),
     at: entry.at,
   }
 }

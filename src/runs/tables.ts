@@ -1,5 +1,6 @@
 import { membersTable } from '../ledger/store/members.ts'
 import type { Migration, RoomDialect } from '../ledger/store/sql.ts'
+import { encryptedEntryColumns } from './stored.ts'
 
 /** Wakes workers that look for runs. */
 export const RUN_TOPIC = 'run:due'
@@ -89,7 +90,16 @@ const TAKEOVERS = [
 ]
 
 export const runMigrations: readonly Migration[] = [
-  { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
+  {
+    version: 1,
+    oldestCode: 1,
+    up: ({ types }) => tables(types.integer),
+    encrypted: {
+      onceonly_runs: { input: 'secret', input_fingerprint: 'secret', result: 'secret', failure: 'secret' },
+      onceonly_run_steps: Object.fromEntries(encryptedEntryColumns.map((name) => [name, 'secret'])),
+      onceonly_run_signals: { payload: 'secret' },
+    },
+  },
   // Few runs wait for an operator: this finds and counts them without a scan of all the others.
   { version: 2, oldestCode: 1, up: () => [UNKNOWN] },
   // Pages of runs, newest first, without looking at those of others.

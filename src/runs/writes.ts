@@ -116,7 +116,7 @@ async function startAll(
       select ${names}, ${sql.now}, case when worker is not null then ${sql.now} end, case when worker is null then ${sql.now} end
       from ${sql.dialect.recordsOf(startColumns)} where true order by id on conflict (id) do nothing
       returning id, started_at as now, case when worker is null then ${sql.wake(RUN_TOPIC)} end as woken`,
-    [JSON.stringify(fresh.map(startRecord))],
+    [JSON.stringify(fresh.map((run) => startRecord(sql, run)))],
     { hot: true },
   )
   if (inserted[0] !== undefined) learn(Number(inserted[0].now))
@@ -130,8 +130,12 @@ async function startAll(
   })
 }
 
-function startRecord(run: RunRow): Readonly<Record<keyof typeof startColumns, string | number | null>> {
-  const { id, definition, version, state, input, inputFingerprint: input_fingerprint, worker, fence, restarts } = run
+function startRecord(
+  { secret }: SqlSeam,
+  run: RunRow,
+): Readonly<Record<keyof typeof startColumns, string | number | null>> {
+  const { id, definition, version, state, worker, fence, restarts } = run
+  const [input, input_fingerprint] = [secret(run.input), secret(run.inputFingerprint)]
   return { id, definition, version, state, input, input_fingerprint, worker, fence, restarts }
 }
 
@@ -154,10 +158,10 @@ const leaveColumns = {
   handed_over: 'bigint',
 } as const
 
-async function leaveAll({ dialect, query, now }: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
+async function leaveAll({ dialect, query, now, secret }: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
   const records = items.map(({ runId: id, fence, state, dueAt: due_at, result, failure, ended, handedOver }) => {
     const flags = { ended: ended ? 1 : 0, handed_over: handedOver ? 1 : 0 }
-    return { id, fence, state, due_at, result, failure, ...flags }
+    return { id, fence, state, due_at, result: secret(result), failure: secret(failure), ...flags }
   })
   // A signal that came while the run was going to sleep has left its mark: then it is due at once.
   const rows = await query<{ id: string }>(

@@ -96,7 +96,16 @@ export function createAudit(sql: SqlSeam, prepare: () => Promise<void>): Audit {
     await sql.query(
       `INSERT INTO onceonly_operator_audit (action, at, actor, via, what, target, result, note)
          VALUES (?, ${sql.now}, ?, ?, ?, ?, ?, ?)`,
-      [action, storable(by), via, what, storable(target), result, note === null ? null : storable(note)],
+      [
+        action,
+        storable(by),
+        via,
+        what,
+        // Under the store's own key, because these rows can never be written anew.
+        sql.lookup(storable(target)),
+        result,
+        sql.lookup(note === null ? null : storable(note)),
+      ],
     )
   }
 
@@ -131,7 +140,7 @@ export function createAudit(sql: SqlSeam, prepare: () => Promise<void>): Audit {
       await prepare()
       const [row] = await sql.query<{ n: unknown }>(
         `SELECT count(*) AS n FROM onceonly_operator_audit WHERE what = ? AND target = ? AND result = 'done'`,
-        [what, storable(targetText(target))],
+        [what, sql.lookup(storable(targetText(target)))],
       )
       return Number(row?.n ?? 0)
     },

@@ -92,7 +92,17 @@ export function createDeadLetterBox(sql: SqlSeam, consumer: string): DeadLetterB
          ON CONFLICT (consumer, letter) DO UPDATE SET
            reason = excluded.reason, failure = excluded.failure, failures = excluded.failures,
            parked_at = excluded.parked_at, content = excluded.content`,
-        [consumer, letter, key, storable(message.topic), reason, failure, failures, now, JSON.stringify(message)],
+        [
+          consumer,
+          letter,
+          key,
+          storable(message.topic),
+          reason,
+          sql.secret(failure),
+          failures,
+          now,
+          sql.secret(JSON.stringify(message)),
+        ],
       )
     },
     async list(filter, { limit, cursor }) {

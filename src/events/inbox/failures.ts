@@ -99,7 +99,7 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
            failed_at = excluded.failed_at,
            expires_at = excluded.expires_at
          RETURNING failures`,
-        [consumer, message, failure, now, now + windowMs, now, now, begun ? 1 : 0, begun ? 1 : 0],
+        [consumer, message, sql.secret(failure), now, now + windowMs, now, now, begun ? 1 : 0, begun ? 1 : 0],
       )
       return Number(row?.failures ?? 1)
     },

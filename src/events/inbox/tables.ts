@@ -52,6 +52,10 @@ export const inboxMigrations: readonly Migration[] = [
     version: 1,
     oldestCode: 1,
     up: ({ types: { text, integer } }) => statements(text, integer),
+    encrypted: {
+      onceonly_inbox_failures: { failure: 'secret' },
+      onceonly_inbox_dead_letters: { failure: 'secret', content: 'secret' },
+    },
   },
   {
     // When a message last checked whether the awaited number has come.

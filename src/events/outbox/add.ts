@@ -29,8 +29,14 @@ const COUNT_ON = `ON CONFLICT (line) DO UPDATE
 const INSERT = `INSERT INTO onceonly_outbox_rows
   (partition, number, added_at, bytes, line, id, topic, key, headers, body)`
 
+/** Key, headers and body as they are stored: a dead letter is found by its key. */
+function written({ lookup, secret }: SqlSeam, { key, headers, body }: Draft): readonly SqlValue[] {
+  return [lookup(key), secret(headers), secret(body)]
+}
+
 /** Where no statement writes several tables; on SQLite a step costs microseconds. */
-function addStepByStep({ now, wake }: SqlSeam): Add {
+function addStepByStep(sql: SqlSeam): Add {
+  const { now, wake } = sql
   return async (tx, { id, given, draft }) => {
     if (given && (await tx.query(remember(now), [id])).length === 0) return false
     const { line, partition } = lineOf(draft.key, id)
@@ -40,8 +46,7 @@ function addStepByStep({ now, wake }: SqlSeam): Add {
       const [row] = await tx.query<{ number: number }>(count, [line])
       number = Number(row?.number)
     }
-    const { bytes, topic, key, headers, body } = draft
-    const values = [partition, number, bytes, line, id, topic, key, headers, body]
+    const values = [partition, number, draft.bytes, line, id, draft.topic, ...written(sql, draft)]
     const woken = wake(partitionTopic(partition))
     await tx.query(`${INSERT} VALUES (?, ?, ${now}, ?, ?, ?, ?, ?, ?, ?) RETURNING ${woken}`, values)
     return true
@@ -83,8 +88,8 @@ function addInOneStatement(sql: SqlSeam): Add {
 
   return async (tx, { id, given, draft }) => {
     const { line, partition } = lineOf(draft.key, id)
-    const { bytes, topic, key, headers, body } = draft
-    const values: SqlValue[] = [bytes, line, id, topic, key, headers, body]
+    const { bytes, topic, key } = draft
+    const values: SqlValue[] = [bytes, line, id, topic, ...written(sql, draft)]
     if (key !== null) values.unshift(line)
     if (given) values.unshift(id)
     return (await tx.query(textFor(given, key !== null, partition), values)).length > 0

@@ -75,7 +75,7 @@ type Row = RowOf<
 export function createDeadLetters({ sql }: SqlStore, tables: WingTables): OutboxDeadLetters {
   async function find(filter: OutboxDeadLetterFilter, limit: number, after = 0): Promise<readonly Row[]> {
     await tables.prepare()
-    const { text, values } = where(filter)
+    const { text, values } = where(sql, filter)
     return await sql.query<Row>(
       `SELECT * FROM onceonly_outbox_dead WHERE position > ? AND ${text} ORDER BY position LIMIT ?`,
       [after, ...values, limit],
@@ -133,7 +133,7 @@ export function createDeadLetters({ sql }: SqlStore, tables: WingTables): Outbox
     },
     async count(filter = {}) {
       await tables.prepare()
-      const { text, values } = where(filter)
+      const { text, values } = where(sql, filter)
       return await countRows(sql, `onceonly_outbox_dead WHERE ${text}`, values)
     },
     async redrive(filter, { preview = false, limit } = {}) {
@@ -181,7 +181,10 @@ async function countRows(sql: SqlSeam, from: string, values: readonly SqlValue[]
   return Number(row?.n ?? 0)
 }
 
-function where({ ids, topic, key }: OutboxDeadLetterFilter): {
+function where(
+  sql: SqlSeam,
+  { ids, topic, key }: OutboxDeadLetterFilter,
+): {
   readonly text: string
   readonly values: readonly SqlValue[]
 } {
@@ -197,7 +200,7 @@ function where({ ids, topic, key }: OutboxDeadLetterFilter): {
   }
   if (key !== undefined) {
     text += ' AND key = ?'
-    values.push(key)
+    values.push(sql.lookup(key))
   }
   return { text, values }
 }

@@ -70,12 +70,15 @@ function statements(types: ColumnTypes): readonly string[] {
   ]
 }
 
+const ENCRYPTED = { key: 'lookup', headers: 'secret', body: 'secret' } as const
+
 /** Forward only: append, never change one that was released. */
 export const outboxTables: readonly Migration[] = [
   {
     version: 1,
     oldestCode: 1,
     up: ({ types }) => statements(types),
+    encrypted: { onceonly_outbox_rows: ENCRYPTED, onceonly_outbox_dead: ENCRYPTED },
   },
   {
     // Names the outbox in what it publishes, so that consumers of several outboxes can distinguish their numbers.

@@ -68,7 +68,7 @@ export function createHistory(sql: SqlSeam, saga: string): History {
   const addText = addSql(sql)
   return {
     async add(tx, id, at, entry) {
-      const added = await tx.query(addText, [at, JSON.stringify(entry), saga, id])
+      const added = await tx.query(addText, [at, sql.secret(JSON.stringify(entry)), saga, id])
       if (added.length === 0) return false
       await tx.query(
         `DELETE FROM onceonly_saga_history WHERE saga = ? AND id = ? AND seq <= (

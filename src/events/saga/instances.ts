@@ -66,7 +66,7 @@ export function createInstances(sql: SqlSeam, machine: Machine): Instances {
       const rows = await tx.query(
         `INSERT INTO onceonly_saga_instances (saga, ${COLUMNS}, data) VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?)
          ON CONFLICT (saga, id) DO NOTHING RETURNING version`,
-        [saga, id, state, now, now, completedAt, endsAt, encoded(machine, data)],
+        [saga, id, state, now, now, completedAt, endsAt, sql.secret(encoded(machine, data))],
       )
       return rows.length > 0
     },
@@ -75,7 +75,7 @@ export function createInstances(sql: SqlSeam, machine: Machine): Instances {
         `UPDATE onceonly_saga_instances
          SET state = ?, version = version + 1, updated_at = ?, completed_at = ?, ends_at = ?, data = ?
          WHERE saga = ? AND id = ? AND version = ? RETURNING version`,
-        [state, now, completedAt, endsAt, encoded(machine, data), saga, id, version],
+        [state, now, completedAt, endsAt, sql.secret(encoded(machine, data)), saga, id, version],
       )
       return rows.length > 0
     },

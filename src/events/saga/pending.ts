@@ -85,7 +85,7 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)
          ON CONFLICT (saga, id, name) DO UPDATE SET token = excluded.token, event = excluded.event,
            body = excluded.body, due_at = excluded.due_at, free_at = excluded.free_at, deliveries = 0`,
-        [token, saga, id, name, event, body, dueAt, dueAt],
+        [token, saga, id, name, event, sql.secret(body), dueAt, dueAt],
       )
     },
     async unschedule(tx, id, name) {
@@ -98,7 +98,7 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
       await tx.query(
         `INSERT INTO onceonly_saga_pending (token, saga, id, name, event, body, due_at, free_at, deliveries)
          VALUES (?, ?, ?, NULL, ?, ?, ?, ?, 0)`,
-        [token, saga, id, event, body, now, WAITING],
+        [token, saga, id, event, sql.secret(body), now, WAITING],
       )
     },
     async deferAgain(tx, token, newToken) {

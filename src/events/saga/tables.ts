@@ -65,5 +65,10 @@ export const sagaMigrations: readonly Migration[] = [
     version: 1,
     oldestCode: 1,
     up: ({ types: { text, integer, position } }) => statements(text, integer, position),
+    encrypted: {
+      onceonly_saga_instances: { data: 'secret' },
+      onceonly_saga_pending: { body: 'secret' },
+      onceonly_saga_history: { entry: 'secret' },
+    },
   },
 ]

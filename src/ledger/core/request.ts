@@ -1,5 +1,5 @@
 import type { ClaimId, Fence, Identity, RecordId } from './identity.ts'
-import type { Note, Outcome, Pointer, Policy, State } from './record.ts'
+import type { LedgerRecord, Note, Outcome, Pointer, Policy, State } from './record.ts'
 
 /** Everything that can be asked of a record. One pure function, `transition`, answers all of it. */
 export type Request =
@@ -14,6 +14,7 @@ export type Request =
   | ResolveRequest
   | ForgetRequest
   | UniqueRequest
+  | ReplaceRequest
 
 export interface ClaimRequest {
   readonly kind: 'claim'
@@ -67,6 +68,8 @@ export interface RenewRequest extends HolderRequest {
 
 export interface AttachRequest extends HolderRequest {
   readonly kind: 'attach'
+  /** Of the grant; an encrypted store binds the pointer to it. */
+  readonly incarnation?: Fence
   readonly pointer: Pointer
 }
 
@@ -152,6 +155,18 @@ export interface UniqueRequest {
   readonly owner: string
 }
 
+/**
+ * Writes a record as it is given, if the stored one is still `before`. No command asks for it: it encrypts records anew,
+ * and removes what a record says about a person while its key stays taken.
+ */
+export interface ReplaceRequest {
+  readonly kind: 'replace'
+  readonly id: RecordId
+  readonly before: LedgerRecord | null
+  /** A fence of 0 stands for a new one. */
+  readonly after: LedgerRecord
+}
+
 export type ClaimDecision =
   /** `expired`: a record of this identity was still there, past its end. One that was swept is not known any more. */
   | { readonly kind: 'first_attempt'; readonly lease: Grant; readonly verified: boolean; readonly expired?: true }
@@ -199,6 +214,8 @@ export type UniqueDecision =
   | { readonly kind: 'unique_taken'; readonly owner: string; readonly since: number }
   | { readonly kind: 'identity_collision' }
 
+export type ReplaceDecision = { readonly kind: 'replaced' } | { readonly kind: 'changed' }
+
 interface Decisions {
   claim: ClaimDecision
   start: HolderDecision
@@ -211,6 +228,7 @@ interface Decisions {
   resolve: OperatorDecision
   forget: OperatorDecision
   unique: UniqueDecision
+  replace: ReplaceDecision
 }
 
 export type DecisionOf<R extends Request> = Decisions[R['kind']]

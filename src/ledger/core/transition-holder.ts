@@ -123,7 +123,7 @@ function superseded(record: LedgerRecord, request: SettleRequest, at: Moment): S
   return { ...lost({ ...record, history }, conflict) }
 }
 
-function contradicts(record: LedgerRecord, request: SettleRequest): boolean {
+export function contradicts(record: LedgerRecord, request: SettleRequest): boolean {
   const { to } = request
   // Only what says that something happened, or never will, can contradict a record.
   if (to.state !== 'succeeded' && to.state !== 'failed_terminal') return false

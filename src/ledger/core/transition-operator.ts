@@ -7,6 +7,8 @@ import type {
   ProbeDecision,
   ProbeRequest,
   ReconcileDecision,
+  ReplaceDecision,
+  ReplaceRequest,
   ResolveRequest,
   UniqueDecision,
   UniqueRequest,
@@ -139,4 +141,23 @@ export function unique(record: LedgerRecord | null, request: UniqueRequest, at: 
     goneAt: FOREVER,
   }
   return { record: after, decision: { kind: 'unique_claimed' } }
+}
+
+/** Compares with what is stored, whether or not it is past its end: it is the row that is replaced. */
+export function replace(stored: LedgerRecord | null, request: ReplaceRequest, at: Moment): Step<ReplaceDecision> {
+  if (!sameValue(stored, request.before)) return { record: stored, decision: { kind: 'changed' } }
+  const { after } = request
+  const isNew = after.fence === 0
+  const record = isNew ? { ...after, fence: at.fence, incarnation: at.fence, claimedAt: at.now } : after
+  return { record, decision: { kind: 'replaced' } }
+}
+
+/** Of plain data, in whatever order its members were written. */
+function sameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  const [ofA, ofB] = [Object.entries(a), Object.entries(b)]
+  return (
+    ofA.length === ofB.length && ofA.every(([name, value]) => sameValue(value, (b as Record<string, unknown>)[name]))
+  )
 }

@@ -211,7 +211,7 @@ export function lapse(running: InProgress, at: Moment): Unknown | FailedRetryabl
 }
 
 /** Text of the codec: a recorded failure that no attempt reported. */
-const ABANDONED_UNKNOWN: Outcome = {
+export const ABANDONED_UNKNOWN: Outcome = {
   kept: 'outcome',
   data: JSON.stringify({
     name: 'AbandonedUnknown',

@@ -3,7 +3,7 @@ import { goneAtOf } from './record.ts'
 import type { DecisionOf, Request } from './request.ts'
 import { claim } from './transition-claim.ts'
 import { attach, release, renew, settle, start } from './transition-holder.ts'
-import { forget, probe, reconcile, resolve, unique } from './transition-operator.ts'
+import { forget, probe, reconcile, replace, resolve, unique } from './transition-operator.ts'
 import type { Moment, Step } from './transition-parts.ts'
 
 export type { Moment, Step } from './transition-parts.ts'
@@ -47,5 +47,7 @@ function decide(record: LedgerRecord | null, request: Request, at: Moment, store
       return forget(record, request, at)
     case 'unique':
       return unique(record, request, at)
+    case 'replace':
+      return replace(stored, request, at)
   }
 }

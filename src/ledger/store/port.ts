@@ -3,6 +3,7 @@ import type { OnceError } from '../core/errors.ts'
 import type { Fence, RecordId } from '../core/identity.ts'
 import type { LedgerRecord, VisibleState } from '../core/record.ts'
 import type { ClaimRequest, Decision, DecisionOf, Request, SettleRequest } from '../core/request.ts'
+import type { StoreEncryption } from './encryption/status.ts'
 import type { OrmTransactions } from './orm.ts'
 import type { SqlSeam, SqlTx } from './sql.ts'
 import type { Watch } from './watch.ts'
@@ -23,6 +24,8 @@ export interface Store {
   readonly foreign?: ForeignTransactions
   /** Where other rooms may keep tables of their own. */
   readonly sql?: SqlSeam
+  /** Of a store with keys: see the option `encryption` of the stores. */
+  readonly encryption?: StoreEncryption
   /**
    * Gives back connections that are not in use; the next call takes new ones. Called by what ends its work on the store,
    * so that a pool can be ended without stopping the store as well.

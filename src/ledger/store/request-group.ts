@@ -31,6 +31,7 @@ const priority: Record<Request['kind'], Priority> = {
   resolve: 2,
   forget: 2,
   unique: 2,
+  replace: 2,
 }
 
 /** What a row takes besides its outcome. */

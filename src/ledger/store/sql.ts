@@ -45,6 +45,13 @@ export type Script<T> = Generator<Statement, T, readonly SqlRow[]>
 
 export interface SqlSeam {
   readonly dialect: RoomDialect
+  /**
+   * The text as it is written to a column that holds what other people may not read: encrypted where the store has keys.
+   * Rows that a statement gives are decrypted already. Columns are declared in the migration that makes them.
+   */
+  secret<T extends string | null>(text: T): T
+  /** The same for a column that rows are looked for by: equal texts are equal. */
+  lookup<T extends string | null>(text: T): T
   /** Brings one room's tables up to date; safe from many processes at once. */
   migrate(room: string, migrations: readonly Migration[]): Promise<void>
   /** The SQL that `migrate` would still run for the ledger's tables and for these rooms. Changes nothing. */
@@ -94,4 +101,11 @@ export interface Migration {
   /** The code knows migrations up to a version; code that knows fewer than this refuses to start. */
   readonly oldestCode: number
   up(dialect: RoomDialect): readonly string[]
+  /** Columns that are written with `secret` or `lookup` of the seam, by their table. @default none */
+  readonly encrypted?: EncryptedColumns
 }
+
+/** How a column is kept: for reading alone, or for looking for its rows as well. */
+export type ColumnKind = 'secret' | 'lookup'
+/** Columns that hold encrypted texts where the store has keys, by their table. */
+export type EncryptedColumns = Readonly<Record<string, Readonly<Record<string, ColumnKind>>>>

@@ -51,7 +51,7 @@ export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): Sql
       await tx.query(
         `insert into onceonly_stream_shelves (shelf, name, value) values (?, ?, ?)
           on conflict (shelf, name) do update set value = excluded.value`,
-        [shelfName, name, JSON.stringify(value)],
+        [shelfName, name, store.sql.secret(JSON.stringify(value))],
       )
     }
   }

@@ -1,4 +1,4 @@
-import type { RoomDialect, RowOf } from '../../ledger/store/sql.ts'
+import type { RoomDialect, RowOf, SqlSeam } from '../../ledger/store/sql.ts'
 import type { ExchangedEntry, SendRequest, StoredEntry } from '../ports.ts'
 import type { Entry, MessageContent } from '../protocol/protocol.ts'
 
@@ -29,10 +29,11 @@ export function entryOf(row: EntryRow): StoredEntry {
 }
 
 /** The element of an insert's array. */
-export function elementOf(room: string, entry: StoredEntry) {
+export function elementOf({ secret }: Pick<SqlSeam, 'secret'>, room: string, entry: StoredEntry) {
   const { at, log, n, client, epoch, cseq, copy, digest, acceptedAtMs, ...kept } = entry
   const rest = JSON.stringify(kept satisfies Rest)
-  return { room, at, log, n, client, epoch, cseq, copy: copy ? 1 : 0, digest, acceptedAtMs, bytes: rest.length, rest }
+  const place = { room, at, log, n, client, epoch, cseq, copy: copy ? 1 : 0 }
+  return { ...place, digest: secret(digest), acceptedAtMs, bytes: rest.length, rest: secret(rest) }
 }
 
 /** What a message takes in its row, about. */

@@ -152,7 +152,7 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
     async close(tx, rooms) {
       const changed = rooms.filter(({ stored }) => stored.length > 0)
       if (changed.length === 0) return
-      const entries = changed.flatMap(({ room, stored }) => stored.map((entry) => elementOf(room, entry)))
+      const entries = changed.flatMap(({ room, stored }) => stored.map((entry) => elementOf(sql, room, entry)))
       await tx.query(addEntries, [region, JSON.stringify(entries)])
       const logs = changed.flatMap(({ room, heads, changedLogs }) =>
         [...changedLogs].map((log) => ({ room, log, head: heads.get(log) })),

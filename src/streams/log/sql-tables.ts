@@ -117,11 +117,13 @@ export const streamTables: readonly Migration[] = [
     version: 1,
     oldestCode: 1,
     up: ({ types, name }) => tables(types, name === 'postgres' ? OFTEN_VACUUMED : ''),
+    encrypted: { onceonly_stream_entries: { digest: 'secret', rest: 'secret' } },
   },
   {
     version: 2,
     oldestCode: 1,
     up: ({ types: { text } }) => shelves(text),
+    encrypted: { onceonly_stream_shelves: { value: 'secret' } },
   },
   {
     version: 3,

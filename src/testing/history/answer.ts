@@ -56,6 +56,8 @@ function essence(decision: Decision): unknown[] {
     case 'unchanged':
     case 'done':
     case 'unique_claimed':
+    case 'replaced':
+    case 'changed':
       return [decision.kind]
   }
 }

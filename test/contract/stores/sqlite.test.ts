@@ -2,4 +2,4 @@ import { test } from 'node:test'
 import { storeConformance } from 'onceonly/testing'
 import { sqliteSubject } from './subjects.ts'
 
-storeConformance({ test, open: sqliteSubject, histories: 60 })
+storeConformance({ test, open: () => sqliteSubject(), histories: 60 })

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import type { Store } from 'onceonly'
+import type { Encryption, Store } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
 import { postgresStore } from 'onceonly/postgres'
 import { redisStore } from 'onceonly/redis'
@@ -13,16 +13,16 @@ import { createDatabase } from '../../../tools/servers/database.ts'
 
 /** Fresh stores for the kit, each with a second one on the same data. */
 
-export async function memorySubject(): Promise<Subject> {
-  const store = memoryStore({ testClock: true })
+export async function memorySubject(keys: Keys = {}): Promise<Subject> {
+  const store = memoryStore({ testClock: true, ...keys })
   return { store, close: () => store.stop() }
 }
 
-export async function sqliteSubject(): Promise<Subject> {
+export async function sqliteSubject(keys: Keys = {}): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-kit-'))
   const stores: Store[] = []
   const another = async () => {
-    const store = sqliteStore(join(folder, 'kit.db'), { testClock: true })
+    const store = sqliteStore(join(folder, 'kit.db'), { testClock: true, ...keys })
     stores.push(store)
     return store
   }
@@ -32,6 +32,9 @@ export async function sqliteSubject(): Promise<Subject> {
   }
   return { store: await another(), another, close }
 }
+
+/** A store that is encrypted, or none. */
+export type Keys = { readonly encryption?: Encryption }
 
 export interface PostgresPools {
   /** The connections of each pool. */
@@ -43,7 +46,7 @@ export interface PostgresPools {
 /** One database for all cases, a schema of its own for each: making databases is slow. */
 export async function postgresSubjects(
   adminUrl: string,
-  { max = 12, pooler = adminUrl }: PostgresPools = {},
+  { max = 12, pooler = adminUrl, keys = {} }: PostgresPools & { readonly keys?: Keys } = {},
 ): Promise<{ open(): Promise<Subject>; end(): Promise<void> }> {
   const database = await createDatabase(adminUrl)
   const url = new URL(new URL(database.url).pathname, pooler)
@@ -53,7 +56,7 @@ export async function postgresSubjects(
     const ends: (() => Promise<void>)[] = []
     const another = async () => {
       const pool = new Pool({ connectionString: url.href, max })
-      const store = postgresStore(pool, { schema, testClock: true })
+      const store = postgresStore(pool, { schema, testClock: true, ...keys })
       ends.push(async () => {
         await store.stop()
         await pool.end()
@@ -69,14 +72,14 @@ export async function postgresSubjects(
 }
 
 /** One server for all cases, a prefix of its own for each. */
-export function redisSubjects(url: string): { open(): Promise<Subject>; end(): Promise<void> } {
+export function redisSubjects(url: string, keys: Keys = {}): { open(): Promise<Subject>; end(): Promise<void> } {
   const client = new Redis(url)
   let prefixes = 0
   const open = async (): Promise<Subject> => {
     const prefix = `kit:${process.pid}:${++prefixes}`
     const stores: Store[] = []
     const another = async () => {
-      const store = redisStore(client, { prefix, testClock: true, buckets: 4 })
+      const store = redisStore(client, { prefix, testClock: true, buckets: 4, ...keys })
       stores.push(store)
       return store
     }

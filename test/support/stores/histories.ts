@@ -23,7 +23,7 @@ export interface Move {
 /** A request as a few small numbers, made into a real one when earlier grants are known. */
 interface Draw {
   readonly key: number
-  readonly kind: Request['kind']
+  readonly kind: Exclude<Request['kind'], 'replace'>
   readonly dice: number
   readonly grant: number
 }

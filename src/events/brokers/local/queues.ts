@@ -73,7 +73,12 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
     async put(messages, { timeoutMs }) {
       if (messages.length === 0) return
       // Headers as text within the text, because they are kept as text.
-      const rows = messages.map((message) => ({ ...message, headers: JSON.stringify(message.headers) }))
+      const rows = messages.map((message) => ({
+        ...message,
+        key: sql.secret(message.key),
+        headers: sql.secret(JSON.stringify(message.headers)),
+        body: sql.secret(message.body),
+      }))
       const call = { timeoutMs, lockMs: Math.min(timeoutMs, limits.transactionLockMs), refuseTwinOf: null }
       await transactions.run(async ({ tx }) => {
         await tx.query(put, [JSON.stringify(rows)])

@@ -35,5 +35,6 @@ export const localTables: readonly Migration[] = [
       'CREATE UNIQUE INDEX onceonly_local_deliveries_id ON onceonly_local_deliveries (consumer, id)',
       'CREATE INDEX onceonly_local_deliveries_due ON onceonly_local_deliveries (consumer, free_at, seq)',
     ],
+    encrypted: { onceonly_local_deliveries: { key: 'secret', headers: 'secret', body: 'secret' } },
   },
 ]

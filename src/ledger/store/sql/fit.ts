@@ -31,6 +31,7 @@ export function unfit(request: Request): OnceError | null {
     case 'reconcile':
     case 'resolve':
     case 'forget':
+    case 'replace':
       return refused([request.id], [])
   }
 }

@@ -1,5 +1,7 @@
 import { limits } from '../../core/limits.ts'
 import { checkOptionNames } from '../../core/option-names.ts'
+import type { Encryption } from '../../store/encryption/options.ts'
+import { withEncryption } from '../../store/encryption/store.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { checkMigrateMode } from '../../store/migrations.ts'
 import type { TransactionalStore } from '../../store/port.ts'
@@ -35,6 +37,11 @@ export interface MariadbStoreOptions {
    * @default false
    */
   readonly testClock?: boolean
+  /**
+   * Encrypts what the store keeps. A store that was encrypted refuses processes without its keys.
+   * @default none
+   */
+  readonly encryption?: Encryption
 }
 
 export type MariadbStore = TransactionalStore<MariadbTx>
@@ -58,7 +65,7 @@ const SETTINGS = `SET SESSION idle_transaction_timeout = ${limits.storeCallMs / 
  */
 export function mariadbStore(pool: MariadbPool, options: MariadbStoreOptions = {}): MariadbStore {
   checkPool(pool)
-  checkOptionNames('mariadbStore', options, ['migrate', 'testClock'])
+  checkOptionNames('mariadbStore', options, ['migrate', 'testClock', 'encryption'])
   const mode = checkMigrateMode('mariadbStore', options.migrate ?? 'auto')
   const borrowOne = (deadline: Parameters<typeof borrow>[1]) => borrow(pool, deadline)
   const calls = createCalls<Connection>({
@@ -83,7 +90,7 @@ export function mariadbStore(pool: MariadbPool, options: MariadbStoreOptions = {
     lanes.stop()
   }
 
-  return {
+  const store: MariadbStore = {
     name: 'mariadb',
     claims,
     queries: createSqlQueries(tables),
@@ -93,4 +100,5 @@ export function mariadbStore(pool: MariadbPool, options: MariadbStoreOptions = {
     rest: async () => lanes.rest(),
     stop: () => (stopping ??= stop()),
   }
+  return withEncryption(store, options.encryption)
 }

@@ -1,3 +1,4 @@
+import type { Encryption } from '../../store/encryption/options.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import { createCallerStatistics } from './callers.ts'
 import { createClaims } from './claims.ts'
@@ -19,6 +20,8 @@ export interface MemoryStoreOptions {
   readonly clock?: MemoryClock
   /** Lets `store.clock.advance` move the store's time. @default false */
   readonly testClock?: boolean
+  /** Encrypts what the store keeps, as the other stores do. @default none */
+  readonly encryption?: Encryption
 }
 
 /** What a simulation replaces, so that it sees every change in the moment in which it is made. */

@@ -1,5 +1,6 @@
 import { checkOptionNames } from '../../core/option-names.ts'
 import { transition } from '../../core/transition.ts'
+import { withEncryption } from '../../store/encryption/store.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import type { MemoryStoreOptions } from './assemble.ts'
 import { assemble } from './assemble.ts'
@@ -26,6 +27,8 @@ export type { MemoryTx } from './transactions.ts'
  * ```
  */
 export function memoryStore(options: MemoryStoreOptions = {}): TransactionalStore<MemoryTx> {
-  checkOptionNames('memoryStore', options, ['clock', 'testClock'])
-  return assemble(options, { machine: transition, watchers: createWatchers() })
+  checkOptionNames('memoryStore', options, ['clock', 'testClock', 'encryption'])
+  const store = assemble(options, { machine: transition, watchers: createWatchers() })
+  // Nothing of it outlives the process: without keys there is nothing to refuse.
+  return options.encryption === undefined ? store : withEncryption(store, options.encryption)
 }

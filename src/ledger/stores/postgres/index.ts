@@ -1,4 +1,6 @@
 import { checkOptionNames } from '../../core/option-names.ts'
+import type { Encryption } from '../../store/encryption/options.ts'
+import { withEncryption } from '../../store/encryption/store.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { checkMigrateMode } from '../../store/migrations.ts'
 import type { ForeignTransactions, TransactionalStore } from '../../store/port.ts'
@@ -51,6 +53,11 @@ export interface PostgresStoreOptions {
    * @default false
    */
   readonly testClock?: boolean
+  /**
+   * Encrypts what the store keeps. A store that was encrypted refuses processes without its keys.
+   * @default none
+   */
+  readonly encryption?: Encryption
 }
 
 export interface PostgresStore extends TransactionalStore<PostgresTx> {
@@ -75,7 +82,7 @@ const CLIENTS_FOR_ROOMS = 6
  */
 export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}): PostgresStore {
   checkPool(pool)
-  checkOptionNames('postgresStore', options, ['schema', 'migrate', 'poolMode', 'testClock'])
+  checkOptionNames('postgresStore', options, ['schema', 'migrate', 'poolMode', 'testClock', 'encryption'])
   const clients = createClients(pool, options.poolMode ?? 'auto')
   const names = namesIn(options.schema)
   const core = createCore(clients, names, checkMigrateMode('postgresStore', options.migrate ?? 'auto'))
@@ -101,7 +108,7 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
     endWatching()
   }
 
-  return {
+  const store: PostgresStore = {
     name: 'postgres',
     claims,
     queries: createSqlQueries(tables),
@@ -117,6 +124,7 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
     },
     stop: () => (stopping ??= stop()),
   }
+  return withEncryption(store, options.encryption)
 }
 
 /** Called for each pool when one of its connections breaks. */

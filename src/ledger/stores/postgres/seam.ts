@@ -1,5 +1,6 @@
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
+import { plainTexts } from '../../store/encryption/plain.ts'
 import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
 import type { Transactions } from '../../store/port.ts'
 import { runIn } from '../../store/script.ts'
@@ -59,6 +60,7 @@ export function createSqlSeam({ core, watchers, transactions, lanes }: SeamParts
   }
 
   return {
+    ...plainTexts,
     dialect: postgres,
     now: nowSql(names),
     wake: watchers.wake,

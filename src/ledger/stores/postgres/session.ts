@@ -60,6 +60,7 @@ async function decideQuickly({ steps, on, woken }: SessionTools, request: Reques
     case 'resolve':
     case 'forget':
     case 'unique':
+    case 'replace':
       return null
   }
 }

@@ -199,6 +199,7 @@ function groupFor(groups: Group[], request: Request): Group {
     case 'resolve':
     case 'forget':
     case 'unique':
+    case 'replace':
       return groupOf(groups, 'read')
   }
 }

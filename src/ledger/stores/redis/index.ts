@@ -1,4 +1,6 @@
 import { checkOptionNames } from '../../core/option-names.ts'
+import type { Encryption } from '../../store/encryption/options.ts'
+import { withEncryption } from '../../store/encryption/store.ts'
 import type { Call, Store } from '../../store/port.ts'
 import { createClaims } from './claims.ts'
 import { createClock } from './clock.ts'
@@ -34,6 +36,11 @@ export interface RedisStoreOptions {
    * @default false
    */
   readonly testClock?: boolean
+  /**
+   * Encrypts what the store keeps. A store that was encrypted refuses processes without its keys.
+   * @default none
+   */
+  readonly encryption?: Encryption
   /** Called when Redis has lost what it had acknowledged. @default none */
   readonly on?: (event: StoreReset) => void
 }
@@ -57,7 +64,7 @@ const CLUSTER_BUCKETS = 4
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   checkClient(client)
-  checkOptionNames('redisStore', options, ['prefix', 'buckets', 'testClock', 'on'])
+  checkOptionNames('redisStore', options, ['prefix', 'buckets', 'testClock', 'on', 'encryption'])
   const usualBuckets = isClusterClient(client) ? CLUSTER_BUCKETS : SERVER_BUCKETS
   const { prefix = 'onceonly', buckets = usualBuckets, on = () => undefined } = options
   const names = namesOf(prefix, buckets)
@@ -73,7 +80,7 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
     core.connection.stop()
   }
 
-  return {
+  const store: RedisStore = {
     name: 'redis',
     claims,
     queries: createQueries(core),
@@ -82,4 +89,5 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
     durability: (call) => readDurability(core, call),
     stop: () => (stopping ??= stop()),
   }
+  return withEncryption(store, options.encryption)
 }

@@ -2,6 +2,8 @@ import { resolve } from 'node:path'
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 import { checkOptionNames, kindOf } from '../../core/option-names.ts'
+import type { Encryption } from '../../store/encryption/options.ts'
+import { withEncryption } from '../../store/encryption/store.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { checkMigrateMode } from '../../store/migrations.ts'
 import type { TransactionalStore } from '../../store/port.ts'
@@ -34,6 +36,11 @@ export interface SqliteStoreOptions {
    */
   readonly testClock?: boolean
   /**
+   * Encrypts what the store keeps. A store that was encrypted refuses processes without its keys.
+   * @default none
+   */
+  readonly encryption?: Encryption
+  /**
    * For tests of the store itself.
    * @internal
    * @default none
@@ -55,7 +62,7 @@ export interface SqliteStore extends TransactionalStore<SqliteTx>, AsyncDisposab
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   const file = checkedPath(path)
-  checkOptionNames('sqliteStore', options, ['migrate', 'testClock', 'internal'])
+  checkOptionNames('sqliteStore', options, ['migrate', 'testClock', 'internal', 'encryption'])
   const { time: ownTime = {}, holdMs = limits.writerHoldMs } = options.internal ?? {}
   const time = { ...systemTime, ...ownTime }
   // A boot does not change while a process lives; its name is asked once.
@@ -72,7 +79,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     watchers.stop()
     await engine.stop()
   }
-  return {
+  const store: SqliteStore = {
     name: 'sqlite',
     claims: createClaims({ engine, watchers, fences }),
     queries: createSqlQueries(tables),
@@ -83,6 +90,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     stop,
     [Symbol.asyncDispose]: stop,
   }
+  return withEncryption(store, options.encryption)
 }
 
 function checkedPath(path: unknown): string {

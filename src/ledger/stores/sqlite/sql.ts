@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { OnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
+import { plainTexts } from '../../store/encryption/plain.ts'
 import { tablesTooOld } from '../../store/migrations.ts'
 import { runAtOnce } from '../../store/script.ts'
 import type { Migration, Script, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
@@ -19,6 +20,7 @@ const MIGRATE_CALL = { timeoutMs: 1 * MINUTE }
 
 export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
   return {
+    ...plainTexts,
     dialect: sqlite,
     now: NOW_SQL,
     wake: (topic) => wakeSql(checkRoomTopic(topic)),

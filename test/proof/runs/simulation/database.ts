@@ -129,6 +129,8 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
       ...memoryStore(),
       sql: {
         dialect: sqlite,
+        secret: (text) => text,
+        lookup: (text) => text,
         now: 'simulated_now()',
         query,
         script: (begin) => run(({ tx }) => runIn(tx, begin()), SCRIPT_CALL),
