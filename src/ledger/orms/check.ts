@@ -21,3 +21,21 @@ export function refuseTransaction(entry: string, isTransaction: boolean, { wants
   const text = `${entry} needs ${wants}, not a transaction that is open already. Give that to \`within\`.`
   throw new OnceError('bad_option', text)
 }
+
+const POSTGRES = /^(?:pg|postgres|cockroach|redshift|aurora-postgres)/i
+
+/**
+ * An ORM on another database would fail at its first statement, with an error of its driver.
+ *
+ * @param database what the ORM calls it: `sqlite3`, `MysqlAdapter`; anything else is taken for PostgreSQL
+ */
+export function refuseOtherDatabase(entry: string, database: unknown): void {
+  if (typeof database !== 'string' || POSTGRES.test(database)) return
+  const text = `${entry} needs PostgreSQL, and this one is on ${database}. Leave \`transactions\` out: an effect writes with \`tx.query\` of sqliteStore(path) or mariadbStore(pool), in the transaction of its record.`
+  throw new OnceError('bad_option', text, { details: { option: 'transactions' } })
+}
+
+/** The name of the class that an ORM has for a kind of database. */
+export function classOf(part: unknown): unknown {
+  return (part as object | null | undefined)?.constructor.name
+}

@@ -1,6 +1,6 @@
 import type { OrmTransactions, OrmValue } from '../store/orm.ts'
 import type { SqlRow } from '../store/sql.ts'
-import { checkHandle, refuseTransaction } from './check.ts'
+import { checkHandle, classOf, refuseOtherDatabase, refuseTransaction } from './check.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -51,6 +51,7 @@ function isDrizzleTransaction(handle: unknown): boolean {
  */
 export function drizzle<Db extends DrizzleDatabase>(db: Db): OrmTransactions<DrizzleTransaction<Db>> {
   const expected = { with: ['transaction', 'execute'], wants: 'a Drizzle database' }
+  refuseOtherDatabase('drizzle', classOf((db as { readonly dialect?: unknown } | undefined)?.dialect))
   checkHandle('drizzle', db, expected)
   refuseTransaction('drizzle', isDrizzleTransaction(db), expected)
   return {

@@ -1,6 +1,6 @@
 import type { OrmTransactions } from '../store/orm.ts'
 import type { SqlRow } from '../store/sql.ts'
-import { checkHandle, refuseTransaction } from './check.ts'
+import { checkHandle, refuseOtherDatabase, refuseTransaction } from './check.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -57,6 +57,7 @@ export function knex<Db extends KnexDatabase>(db: Db): OrmTransactions<KnexTrans
   const expected = { with: ['transaction', 'raw'], wants: 'a `Knex` instance' }
   checkHandle('knex', db, expected)
   refuseTransaction('knex', isKnexTransaction(db), expected)
+  refuseOtherDatabase('knex', (db as { readonly client?: { readonly dialect?: unknown } }).client?.dialect)
   return {
     name: 'knex',
     dialect: 'postgres',

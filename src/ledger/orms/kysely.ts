@@ -1,6 +1,6 @@
 import type { OrmTransactions } from '../store/orm.ts'
 import type { SqlRow } from '../store/sql.ts'
-import { checkHandle, refuseTransaction } from './check.ts'
+import { checkHandle, classOf, refuseOtherDatabase, refuseTransaction } from './check.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -78,6 +78,8 @@ export function kysely<Db extends KyselyDatabase>(db: Db): OrmTransactions<Kysel
   const expected = { with: ['transaction', 'withoutPlugins'], wants: 'a `Kysely` instance' }
   checkHandle('kysely', db, expected)
   refuseTransaction('kysely', db.isTransaction, expected)
+  const { getExecutor } = db as { getExecutor?: () => { readonly adapter?: unknown } }
+  refuseOtherDatabase('kysely', classOf(getExecutor?.call(db).adapter))
   return {
     name: 'kysely',
     dialect: 'postgres',

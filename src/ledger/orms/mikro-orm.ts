@@ -1,5 +1,5 @@
 import type { OrmTransactions } from '../store/orm.ts'
-import { checkHandle } from './check.ts'
+import { checkHandle, classOf, refuseOtherDatabase } from './check.ts'
 import type { KnexSender } from './knex.ts'
 import { queryByKnex } from './knex.ts'
 import type { KyselySender } from './kysely.ts'
@@ -18,6 +18,7 @@ export type MikroOrmTransaction<Db extends MikroOrmDatabase> = Db['em']
 
 interface Manager {
   fork(): Manager
+  getPlatform?(): unknown
   transactional<T>(work: (em: Manager) => Promise<T>, options?: { isolationLevel: 'read committed' }): Promise<T>
   isInTransaction(): boolean
   /** A transaction of Kysely, before version 7 of Knex. */
@@ -37,6 +38,7 @@ interface Manager {
 export function mikroOrm<Db extends MikroOrmDatabase>(orm: Db): OrmTransactions<MikroOrmTransaction<Db>> {
   checkHandle('mikroOrm', orm?.em, { with: ['fork', 'transactional'], wants: 'a `MikroORM` instance' })
   const { em } = orm as { readonly em: Manager }
+  refuseOtherDatabase('mikroOrm', classOf(em.getPlatform?.()))
   return {
     name: 'mikroOrm',
     dialect: 'postgres',

@@ -1,7 +1,7 @@
 import { checkOptionNames, wholeOption } from '../core/option-names.ts'
 import type { OrmTransactions, ServerFault } from '../store/orm.ts'
 import type { SqlRow } from '../store/sql.ts'
-import { checkHandle } from './check.ts'
+import { checkHandle, refuseOtherDatabase } from './check.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -47,6 +47,7 @@ export function prisma<Db extends PrismaDatabase>(
   options: PrismaOptions = {},
 ): OrmTransactions<PrismaTransaction<Db>> {
   checkHandle('prisma', client, { with: ['$transaction', '$queryRawUnsafe'], wants: 'a `PrismaClient`' })
+  refuseOtherDatabase('prisma', (client as { readonly _activeProvider?: unknown })._activeProvider)
   checkOptionNames('prisma', options, ['maxWait'])
   const maxWait = wholeOption('prisma', 'maxWait', options.maxWait ?? MAX_WAIT_MS)
   return {

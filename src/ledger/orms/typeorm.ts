@@ -1,6 +1,7 @@
+import { OnceError } from '../core/errors.ts'
 import type { OrmTransactions } from '../store/orm.ts'
 import type { SqlRow } from '../store/sql.ts'
-import { checkHandle } from './check.ts'
+import { checkHandle, refuseOtherDatabase } from './check.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -18,7 +19,27 @@ export type TypeOrmTransaction<Db extends TypeOrmDatabase> = Db['manager']
 interface Sender {
   readonly queryRunner?: {
     readonly isTransactionActive: boolean
+    release(): Promise<void>
     query(text: string, values: unknown[], structured: true): Promise<{ readonly records?: readonly SqlRow[] }>
+  }
+}
+
+/**
+ * A connection that is released inside of its transaction goes back to the pool with the transaction open: the next
+ * borrower would write into it.
+ */
+async function keptOpen<T>({ queryRunner }: Sender, work: () => Promise<T>): Promise<T> {
+  if (queryRunner === undefined) return await work()
+  const { release } = queryRunner
+  queryRunner.release = () => {
+    const text =
+      '`tx.queryRunner.release()` was called inside of an effect. TypeORM releases it when the effect has ended.'
+    return Promise.reject(new OnceError('bad_option', text))
+  }
+  try {
+    return await work()
+  } finally {
+    queryRunner.release = release
   }
 }
 
@@ -33,11 +54,12 @@ interface Sender {
  */
 export function typeorm<Db extends TypeOrmDatabase>(dataSource: Db): OrmTransactions<TypeOrmTransaction<Db>> {
   checkHandle('typeorm', dataSource, { with: ['transaction', 'createQueryRunner'], wants: 'a `DataSource`' })
+  refuseOtherDatabase('typeorm', (dataSource as { readonly options?: { readonly type?: unknown } }).options?.type)
   return {
     name: 'typeorm',
     dialect: 'postgres',
     hooksBeforeCommit: true,
-    open: (work) => dataSource.transaction('READ COMMITTED', work),
+    open: (work) => dataSource.transaction('READ COMMITTED', (manager) => keptOpen(manager, () => work(manager))),
     query: async ({ queryRunner }: Sender, text, values) => {
       if (queryRunner === undefined) throw new Error('This EntityManager has no transaction.')
       return (await queryRunner.query(text, [...values], true)).records ?? []
