@@ -100,7 +100,9 @@ export function createSettler(requests: Requests, runtime: Runtime, events: Even
         return
       } catch (thrown) {
         const error = asOnceError(thrown)
-        const retrying = runtime.monotonicMs() < giveUpAt && error.retryable && error.code !== 'stopped'
+        // A privilege that was revoked meanwhile may be granted again: the effect has happened, and is worth the wait.
+        const mayComeBack = error.retryable || error.code === 'store_unavailable'
+        const retrying = runtime.monotonicMs() < giveUpAt && mayComeBack && error.code !== 'stopped'
         failed(error, retrying)
         if (!retrying) return
       }

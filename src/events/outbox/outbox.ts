@@ -1,6 +1,8 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import { limits } from '../../ledger/core/limits.ts'
 import { checkOptions } from '../../ledger/core/option-names.ts'
 import { checkSqlStore } from '../../ledger/sql-store.ts'
+import { createDeadline, inTime } from '../../ledger/store/deadline.ts'
 import { adopt, sqlBehind } from '../../ledger/store/foreign.ts'
 import type { OrmTransactions } from '../../ledger/store/orm.ts'
 import type { OutboxMessage, OutboxPort } from '../../ledger/store/outbox.ts'
@@ -76,7 +78,7 @@ export function createOutbox<Handle = never>(options: OutboxOptions<Handle>): Ou
       const given = message.id !== undefined
       const id = message.id === undefined ? newMessageId() : checkId(message.id)
       const open = sqlIn(tx)
-      if (tables.state !== 'ready' && !(orm !== null && (await areThere(open)))) await firstUse()
+      if (tables.state !== 'ready' && !(orm !== null && (await areThere(open)))) await firstUse(sqlBehind(tx) !== open)
       await add(open, { id, given, draft })
     },
     prepare: tables.prepare,
@@ -106,11 +108,16 @@ export function createOutbox<Handle = never>(options: OutboxOptions<Handle>): Ou
    * Where the transaction holds the only writer, the tables can be made only when it is over. Elsewhere it may wait for a
    * migration in progress but does not start one: many waiting transactions could hold every connection.
    */
-  async function firstUse(): Promise<void> {
+  async function firstUse(mayHoldLast: boolean): Promise<void> {
     const underWay = sql.dialect.writers > 1 && tables.state === 'preparing'
     const preparing = tables.prepare()
-    if (underWay) return await preparing
+    const next = 'Await `outbox.prepare()` before the first transaction, or run `onceonly migrate`.'
+    const early = new OnceError('store_busy', 'The tables of the outbox are not made yet.', { next })
+    if (underWay && !mayHoldLast) return await preparing
     preparing.catch(() => undefined)
-    throw new OnceError('store_busy', 'The tables of the outbox are being made; `prepare` waits for them.')
+    if (!underWay) throw early
+    // The transaction of an ORM may hold the connection that the migration waits for.
+    const patience = createDeadline(limits.besideTransactionMs)
+    await inTime(preparing, patience, () => early).finally(() => patience.end())
   }
 }

@@ -165,6 +165,8 @@ export interface ErrorOptions {
   readonly cause?: unknown
   /** Whether the change was applied, where that is known better than the table says. @default the table's */
   readonly applied?: AppliedWord
+  /** Whether the same call may succeed later, where that is known better than the table says. @default the table's */
+  readonly retryable?: boolean
   /** How long to wait before the next attempt, in milliseconds. @default unknown */
   readonly retryAfterMs?: number
   /** What to do here, where the table's sentence speaks of something else than the caller used. @default the table's */
@@ -213,7 +215,7 @@ export class OnceError<C extends string = string> extends Error {
     )
     this.name = 'OnceError'
     this.code = code
-    this.retryable = retryable
+    this.retryable = options.retryable ?? retryable
     this.applied = options.applied ?? applied
     this.retryAfterMs = options.retryAfterMs ?? null
     this.next = next

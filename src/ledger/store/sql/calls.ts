@@ -1,4 +1,5 @@
 import type { AppliedWord, OnceError } from '../../core/errors.ts'
+import { isOnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
 import type { Deadline } from '../deadline.ts'
 import { createDeadline, inTime } from '../deadline.ts'
@@ -37,6 +38,11 @@ export interface CallsOptions<C extends HeldConnection> {
 export interface Calls<C extends HeldConnection> {
   /** Runs the work under a deadline, once the tables are there. Refused after `stop`, which waits for it. */
   call<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
+  /**
+   * The same beside an open transaction, which may hold the only connection: tables that could not be looked at soon are
+   * taken for granted, and the transaction's own statements find out.
+   */
+  callBeside<T>(call: Call, work: (tablesThere: boolean) => Promise<T>): Promise<T>
   /** The same for requests that were accepted before `stop`. */
   flush<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
   /** Runs the work on a connection of its own. Errors become the store's, unless `told` says otherwise. */
@@ -125,10 +131,29 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
   }
 
   async function flush<T>({ timeoutMs }: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+    return await counted(timeoutMs, async (deadline) => {
+      if (!tablesThere) await inTime(makeTables(), deadline, () => timeoutError(timeoutMs, 'no'))
+      return await work(deadline)
+    })
+  }
+
+  async function callBeside<T>({ timeoutMs }: Call, work: (tablesThere: boolean) => Promise<T>): Promise<T> {
+    if (stopped) throw stoppedError()
+    return await counted(Math.min(timeoutMs, limits.besideTransactionMs), async (patience) => {
+      if (!tablesThere) {
+        await inTime(makeTables(), patience, () => timeoutError(patience.timeoutMs, 'no')).catch((error: unknown) => {
+          // No connection, or not in time.
+          if (!isOnceError(error, 'store_unavailable') || !error.retryable) throw error
+        })
+      }
+      return await work(tablesThere)
+    })
+  }
+
+  async function counted<T>(timeoutMs: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
     underWay += 1
     const deadline = createDeadline(timeoutMs)
     try {
-      if (!tablesThere) await inTime(makeTables(), deadline, () => timeoutError(timeoutMs, 'no'))
       return await work(deadline)
     } finally {
       deadline.end()
@@ -139,6 +164,7 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
 
   return {
     call,
+    callBeside,
     flush,
     read: (given, work) => call(given, (deadline) => onConnection(deadline, 'no', work)),
     write: (given, work, told) => call(given, (deadline) => onConnection(deadline, 'maybe', work, told)),

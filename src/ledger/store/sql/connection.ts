@@ -1,3 +1,4 @@
+import type { OnceError } from '../../core/errors.ts'
 import type { Deadline } from '../deadline.ts'
 import type { HeldConnection } from './calls.ts'
 import type { SqlServerErrors } from './errors.ts'
@@ -87,12 +88,14 @@ export function borrowInTime<D>(
   deadline: Deadline,
   errors: Pick<SqlServerErrors, 'timeoutError' | 'connectError'>,
   giveBack: (driver: D) => void,
+  /** Set while every connection of the pool is in use: then the server is not to blame. */
+  crowded: () => OnceError | null = () => null,
 ): Promise<D> {
   return new Promise((resolve, reject) => {
     let late = false
     const off = deadline.onPassed(() => {
       late = true
-      reject(errors.timeoutError(deadline.timeoutMs, 'no'))
+      reject(crowded() ?? errors.timeoutError(deadline.timeoutMs, 'no'))
     })
     connect().then(
       (driver) => {
@@ -102,7 +105,7 @@ export function borrowInTime<D>(
       },
       (error: unknown) => {
         off()
-        reject(errors.connectError(error))
+        reject(crowded() ?? errors.connectError(error))
       },
     )
   })

@@ -1,4 +1,4 @@
-import type { AppliedWord } from '../../core/errors.ts'
+import type { AppliedWord, ErrorOptions } from '../../core/errors.ts'
 import { isOnceError, OnceError } from '../../core/errors.ts'
 import type { ServerErrors } from './calls.ts'
 
@@ -22,13 +22,25 @@ export type ServerErrorKind =
   | 'schema_gone'
   /** The transaction can continue only from a savepoint: a statement in it has failed. */
   | 'aborted'
-  /** Whatever else the server refuses (read-only, a missing privilege, a full disk) it did not do. */
+  /** The user has no privilege for it: only a grant changes that. */
+  | 'forbidden'
+  /** The server, or the transaction, takes no writes. */
+  | 'read_only'
+  /** Whatever else the server refuses (a full disk) it did not do. */
   | 'refused'
 
 export interface SqlServerErrors extends ServerErrors {
   is(kind: ServerErrorKind, error: unknown): boolean
   /** No statement was sent, so nothing can have happened. */
   connectError(error: unknown): OnceError
+}
+
+const GRANT = {
+  retryable: false,
+  next: 'Grant that to the user as which the store connects; repeating the call does not help.',
+}
+const TO_PRIMARY = {
+  next: 'Connect the store to a server that takes writes: a standby does not, nor does a session that is set to read-only.',
 }
 
 /** `read` answers null for what is no error of the server: then nothing came back from it. */
@@ -39,7 +51,8 @@ export function createServerErrors(database: string, read: (error: unknown) => S
     text: string,
     cause: unknown,
     applied: AppliedWord,
-  ) => new OnceError(code, text, { cause, applied })
+    advice: Pick<ErrorOptions, 'next' | 'retryable'> = {},
+  ) => new OnceError(code, text, { cause, applied, ...advice })
 
   function storeError(error: unknown, whenLost: AppliedWord): OnceError {
     if (isOnceError(error)) return error
@@ -54,6 +67,11 @@ export function createServerErrors(database: string, read: (error: unknown) => S
         return fault('row_refused', `${database} refused a value: ${reason}.`, error, 'no')
       case 'aborted':
         return abortedError(error)
+      case 'forbidden':
+        return fault('store_unavailable', `${database} refused the statement: ${reason}.`, error, 'no', GRANT)
+      case 'read_only':
+        // After a failover the next connection may lead to the primary, so it may be tried again.
+        return fault('store_unavailable', `${database} takes no writes here: ${reason}.`, error, 'no', TO_PRIMARY)
       case 'schema_gone':
       case 'refused':
         return fault('store_unavailable', `${database} refused the statement: ${reason}.`, error, 'no')
@@ -82,7 +100,8 @@ export function abortedError(cause?: unknown): OnceError {
   return new OnceError('transaction_aborted', message, { cause, applied: 'no' })
 }
 
-function messageOf(error: unknown): string {
+/** For people; an error of several attempts to connect has no words of its own. */
+export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join(', ')
   return error instanceof Error ? error.message : String(error)
 }

@@ -14,6 +14,9 @@ const KINDS: Readonly<Partial<Record<ServerErrorKind, readonly number[]>>> = {
   session_over: [1053, 1152, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969, 3024],
   schema_gone: [1049, 1054, 1146, 4091],
   data: [1366, 1406, 1153],
+  forbidden: [1044, 1142, 1143, 1227],
+  // `read_only` of the server, and a transaction that was begun so.
+  read_only: [1290, 1792, 1836],
 }
 const kindByErrno = new Map(
   Object.entries(KINDS).flatMap(([kind, codes]) => codes.map((code) => [code, kind as ServerErrorKind] as const)),

@@ -1,3 +1,4 @@
+import { OnceError } from '../../core/errors.ts'
 import type { Deadline } from '../../store/deadline.ts'
 import type { Held } from '../../store/sql/connection.ts'
 import { borrowInTime, holdConnection } from '../../store/sql/connection.ts'
@@ -33,12 +34,23 @@ function isList<T>(value: T | readonly T[]): value is readonly T[] {
 }
 
 export async function borrow(pool: PgPool, deadline: Deadline): Promise<Connection> {
+  const startedAt = performance.now()
   return createConnection(
     await borrowInTime(
       () => pool.connect(),
       deadline,
       errors,
       (client) => client.release(),
+      () => crowded(pool, startedAt),
     ),
   )
+}
+
+/** A transaction of the user that waits for this call would wait for ever, so the advice names the way without a second client. */
+function crowded({ options, totalCount = 0, idleCount = 0 }: PgPool, startedAt: number): OnceError | null {
+  const most = options?.max
+  if (most === undefined || totalCount < most || idleCount > 0) return null
+  const all = most === 1 ? 'The only client of the pool was' : `All ${most} clients of the pool were`
+  const text = `${all} in use for ${Math.round(performance.now() - startedAt)} ms.`
+  return new OnceError('store_unavailable', text, { applied: 'no', next: errors.SECOND_CLIENT })
 }

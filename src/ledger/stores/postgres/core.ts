@@ -12,7 +12,7 @@ import type { TextRow } from './statement.ts'
 import { plannedOn } from './statement.ts'
 
 /** What the parts of one store share. */
-export interface Core extends Pick<Calls<Connection>, 'call' | 'flush' | 'fault' | 'suspect' | 'drain'> {
+export interface Core extends Pick<Calls<Connection>, 'call' | 'callBeside' | 'flush' | 'fault' | 'suspect' | 'drain'> {
   readonly clients: Clients
   readonly names: Names
   /** Runs the work on a client of its own. Errors become the store's, unless `told` says otherwise. */
@@ -31,7 +31,7 @@ export interface Borrowed {
 
 export function createCore(clients: Clients, names: Names, mode: MigrateMode): Core {
   const own = ledgerTables(names)
-  const { call, flush, fault, suspect, drain, ...calls } = createCalls<Connection>({
+  const { call, callBeside, flush, fault, suspect, drain, ...calls } = createCalls<Connection>({
     errors,
     borrow: clients.borrow,
     prepare: async (connection) => {
@@ -44,6 +44,7 @@ export function createCore(clients: Clients, names: Names, mode: MigrateMode): C
     clients,
     names,
     call,
+    callBeside,
     flush,
     fault,
     suspect,

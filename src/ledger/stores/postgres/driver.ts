@@ -12,6 +12,10 @@ export interface PgPool {
   readonly options?: { readonly max?: number | undefined } | undefined
   /** How many calls of `connect` and `query` wait for a client. */
   readonly waitingCount?: number
+  /** How many clients there are. */
+  readonly totalCount?: number
+  /** How many of them are in no use. */
+  readonly idleCount?: number
 }
 
 export interface PgClient {

@@ -31,6 +31,8 @@ const KINDS: readonly (readonly [ServerErrorKind, RegExp])[] = [
   ['data', /^(22|23|54)/],
   ['schema_gone', /^(42P01|42703|3F000)$/],
   ['aborted', /^25P02$/],
+  ['forbidden', /^42501$/],
+  ['read_only', /^25006$/],
 ]
 
 function kindOf(error: unknown, code: string): ServerErrorKind {
@@ -56,7 +58,12 @@ export const {
 
 export const isBusy = (error: unknown): boolean => is('busy', error)
 export const isSessionOver = (error: unknown): boolean => is('session_over', error)
+export const isReadOnly = (error: unknown): boolean => is('read_only', error)
 export const isAborted = (error: unknown): boolean => is('aborted', error)
+
+/** For a call that waited for a client in vain. */
+export const SECOND_CLIENT =
+  'Inside a transaction of your own, call `within` with its handle instead of `run`; else check the server and the size of the pool.'
 
 /** A prepared statement is missing, or is there already although this process did not prepare it. */
 export function isUnprepared(error: unknown): boolean {
@@ -65,5 +72,5 @@ export function isUnprepared(error: unknown): boolean {
 
 /** The statement needs a privilege that the user does not have. */
 export function isForbidden(error: unknown): boolean {
-  return sqlErrorOf(error)?.code === '42501'
+  return is('forbidden', error)
 }

@@ -19,15 +19,16 @@ import { inPart } from '../../store/port.ts'
 import { ended, runningTwin } from '../../store/sql/transactions.ts'
 import {
   abortedError,
-  connectError,
   isAborted,
   isBusy,
+  isReadOnly,
   isSchemaGone,
   isSessionOver,
   sqlErrorOf,
   storeError,
   timeoutError,
 } from './errors.ts'
+import { noTables, noTransaction, notBegun, readOnly, tablesToCome } from './foreign-errors.ts'
 import { createSamePlace } from './foreign-place.ts'
 import type { ForeignTx } from './foreign-tx.ts'
 import { createForeignTx, isGone, lostTransaction, saysConnectionLost, serverErrorIn } from './foreign-tx.ts'
@@ -237,7 +238,7 @@ function createAdopted<Handle>(
   /** The ORM itself failed: it could not begin, or not commit. */
   function ormFailure(error: unknown, { applied, began }: Ground): unknown {
     const server = serverErrorIn(orm, error)
-    if (!began) return server === null ? connectError(error) : storeError(server, 'no')
+    if (!began) return server === null ? notBegun(orm.name, error) : storeError(server, 'no')
     if (server === null) return isOnceError(error) ? error : storeError(error, applied)
     // What the user's deferred constraints and triggers say at the end is the user's to read.
     return /^(23|P0)/.test(sqlErrorOf(server)?.code ?? '') ? error : storeError(server, applied)
@@ -253,7 +254,7 @@ function createAdopted<Handle>(
       return await (inside ?? Promise.reject(lostTransaction()))
     }
     try {
-      const late = () => (ground.began ? tooLong(ground) : timeoutError(deadline.timeoutMs, 'no'))
+      const late = () => (ground.began ? tooLong(ground) : notBegun(orm.name, `${deadline.timeoutMs} ms have passed`))
       const result = await inTime(running(), deadline, late)
       await checkCommitted(ground)
       watchers.changed(woken)
@@ -274,7 +275,12 @@ function createAdopted<Handle>(
       .catch(() => undefined)
   }
 
-  async function within<T>(handle: Handle, call: TransactionCall, work: (session: Session<Handle>) => Promise<T>) {
+  async function within<T>(
+    handle: Handle,
+    call: TransactionCall,
+    work: (session: Session<Handle>) => Promise<T>,
+    tablesThere: boolean,
+  ) {
     const outer = txOf(handle)
     const ground: Surroundings = { call, mark: randomUUID(), woken: [], place: null }
     try {
@@ -296,12 +302,15 @@ function createAdopted<Handle>(
         return result
       })
     } catch (error) {
-      throw withinError(error, outer)
+      throw withinError(error, outer, tablesThere)
     }
   }
 
-  function withinError(error: unknown, tx: ForeignTx): unknown {
-    if (isOnceError(error, 'store_unavailable') && isSchemaGone(error.cause)) return noTables(orm.name, error)
+  function withinError(error: unknown, tx: ForeignTx, tablesThere: boolean): unknown {
+    if (isOnceError(error, 'store_unavailable') && isSchemaGone(error.cause)) {
+      return tablesThere ? noTables(orm.name, error) : tablesToCome(error)
+    }
+    if (isOnceError(error) && isReadOnly(error.cause)) return readOnly(orm.name, error)
     return sqlErrorOf(error)?.code === '25P01' ? noTransaction(orm.name) : told(error, tx)
   }
 
@@ -316,7 +325,9 @@ function createAdopted<Handle>(
       // Not waited for: the transaction that is open may hold the only connection.
       place.learn().catch(() => undefined)
       const lockMs = Math.min(call.lockMs, orm.claimWaitMs ?? call.lockMs)
-      return core.call(call, () => txOf(handle).apart(() => within(handle, { ...call, lockMs }, work)))
+      return core.callBeside(call, (tablesThere) =>
+        txOf(handle).apart(() => within(handle, { ...call, lockMs }, work, tablesThere)),
+      )
     },
     sqlOf: (handle) => {
       if (!orm.isTransaction(handle)) throw noTransaction(orm.name)
@@ -361,15 +372,4 @@ async function untilQuiet(tx: ForeignTx, working: Promise<unknown>): Promise<voi
     pause(LATE_EFFECT_MS, undefined, { signal: over.signal, ref: false }).catch(() => undefined),
   ])
   over.abort()
-}
-
-/** Tried again it would not find them either. */
-function noTables(orm: string, cause: unknown): OnceError {
-  const text = `This transaction of ${orm} does not find the tables of the ledger. Connect it to the database of the store; where it sets another \`search_path\`, give postgresStore a \`schema\`.`
-  return new OnceError('bad_option', text, { cause })
-}
-
-function noTransaction(orm: string): OnceError {
-  const text = `This handle of ${orm} is no open transaction. Pass the one that your transaction's callback was given.`
-  return new OnceError('bad_option', text)
 }

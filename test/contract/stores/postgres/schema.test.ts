@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import { postgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 import {
+  atEnd,
   CALL,
   claimIn,
   claimOf,
@@ -160,3 +161,23 @@ testPostgres('a store that only checks changes no schema, and works where the ta
   await claimIn(await openStore(t, { schema }), 'b')
   await claimIn(await openStore(t, { schema, migrate: 'check' }), 'c')
 })
+
+testPostgres(
+  'a missing privilege is final, refused writes may end with a failover, and both say what to do',
+  async (t) => {
+    const schema = freshSchema()
+    await claimIn(await openStore(t, { schema }), 'a')
+    const pool = await freshPool(t)
+    const role = `reader_${schema}`
+    await pool.query(`CREATE ROLE ${role}`)
+    atEnd(t, async () => void (await pool.query(`DROP ROLE ${role}`)))
+    const claimAs = async (options: string) =>
+      claimIn(await openStore(t, { schema }, await freshPool(t, { options })), 'b').catch((error: unknown) => error)
+    const forbidden = await claimAs(`-c role=${role}`)
+    assert.ok(isOnceError(forbidden, 'store_unavailable') && !forbidden.retryable, String(forbidden))
+    assert.match(forbidden.message, /permission denied .* Grant that to the user as which the store connects/)
+    const readOnly = await claimAs('-c default_transaction_read_only=on')
+    assert.ok(isOnceError(readOnly, 'store_unavailable') && readOnly.retryable, String(readOnly))
+    assert.match(readOnly.message, /25006.* Connect the store to a server that takes writes/)
+  },
+)
