@@ -8,7 +8,15 @@ import { sqliteStore } from 'onceonly/sqlite'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
 const store = sqliteStore(join(folder, 'shop.db'))
-const once = createLedger({ store })
+
+const kept = globalThis as { once?: ReturnType<typeof openLedger> }
+
+function openLedger() {
+  return createLedger({ store, redeclare: process.env['NODE_ENV'] === 'development' })
+}
+
+const once = (kept.once ??= openLedger())
+
 await store.sql.query('create table orders (shop text not null, item text not null)')
 
 const currentUser = async () => ({ id: 'ann', orgId: 'acme' })

@@ -98,6 +98,12 @@ export interface LedgerOptions<S extends Store, Tx = TxOf<S>> {
   readonly around?: Around
   /** Sweep, reconcile and write counts by themselves; on by default. @default true */
   readonly background?: boolean
+  /**
+   * Lets a name be declared again, and the last declaration count: for development with hot reload, where a module is evaluated
+   * again while the ledger stays. In production two operations under one name are a mistake.
+   * @default false
+   */
+  readonly redeclare?: boolean
   /** Time, randomness and scheduling; a simulator gives its own. @default the system's clock, timers and randomness */
   readonly runtime?: Runtime
 }
@@ -114,6 +120,7 @@ const ledgerOptionNames = [
   'on',
   'around',
   'background',
+  'redeclare',
   'runtime',
 ] satisfies (keyof LedgerOptions<Store>)[]
 
@@ -155,8 +162,8 @@ export function createLedger<S extends Store, Tx = TxOf<S>>(options: LedgerOptio
     const op = declare(definition)
     if (context.life.stopped)
       throw new OnceError('stopped', `Operation ${op.name} is declared after the ledger stopped.`)
-    if (declared.has(op.name)) {
-      const text = `Operation ${op.name} is declared twice. Declare it once, and share what \`operation\` returns.`
+    if (declared.has(op.name) && options.redeclare !== true) {
+      const text = `Operation ${op.name} is declared twice. Declare it once, and share what \`operation\` returns; where hot reload declares it again, set \`redeclare\` in development.`
       throw new OnceError('bad_option', text)
     }
     if (op.effect === 'transaction' && context.transactions === null) {

@@ -69,13 +69,24 @@ test('an operation says what is wrong with its definition', async (context) => {
   once.operation({ name: 'pay', effect: 'external' })
   assert.throws(() => once.operation({ name: 'pay', effect: 'external' }), {
     code: 'bad_option',
-    message: 'Operation pay is declared twice. Declare it once, and share what `operation` returns.',
+    message:
+      'Operation pay is declared twice. Declare it once, and share what `operation` returns; where hot reload declares it again, set `redeclare` in development.',
   })
   await once.stop()
   assert.throws(() => once.operation({ name: 'late', effect: 'external' }), {
     code: 'stopped',
     message: /^Operation late is declared after the ledger stopped\. /,
   })
+})
+
+test('with `redeclare` the last declaration of a name counts: modules are evaluated again under hot reload', async () => {
+  await using once = createLedger({ store: memoryStore(), background: false, redeclare: true })
+  const sell = (priceInCents: number) => {
+    const operation = once.operation({ name: 'sell', effect: 'repeatable' })
+    return (key: string) => operation.run({ ...who, key }, 'pen', () => priceInCents)
+  }
+  const [before, after] = [sell(100), sell(200)]
+  assert.deepEqual([await before('a'), await after('b'), await after('a')], [100, 200, 100])
 })
 
 test('a call says what is wrong with its arguments, and claims nothing', async (context) => {
