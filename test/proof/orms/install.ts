@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../../../tools/command.ts'
-import { installLocked } from '../../../tools/locked.ts'
+import { installOwnPackages } from '../../support/own-packages.ts'
 
 export const app = join(import.meta.dirname, 'app')
 const modules = join(app, 'node_modules')
@@ -10,16 +9,9 @@ const LONGEST_MS = 60_000
 
 /** The ORMs, by a lock file of their own. Answers why they could not be installed, or false. */
 export async function installOrms(): Promise<string | false> {
-  const failure = await installLocked(app)
-  if (failure === null) {
-    // The package under its own name, from the sources.
-    rmSync(join(modules, 'onceonly'), { force: true })
-    symlinkSync(root, join(modules, 'onceonly'))
-    if (!existsSync(join(modules, '.prisma', 'client', 'index.js'))) generatePrismaClient()
-    return false
-  }
-  if (process.env['CI'] === 'true') throw new Error(`The ORMs could not be installed:\n${failure}`)
-  return 'SKIPPED: the ORMs could not be installed'
+  const missing = await installOwnPackages(app)
+  if (missing === false && !existsSync(join(modules, '.prisma', 'client', 'index.js'))) generatePrismaClient()
+  return missing
 }
 
 /** Needs no engine: queries are compiled in the process. The schema engine, which would be downloaded, is never started. */

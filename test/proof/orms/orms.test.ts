@@ -10,7 +10,15 @@ import { databaseUrl, freshPool, testPostgres } from '../../support/stores/postg
 import { app, installOrms } from './install.ts'
 import { cases } from './kit.ts'
 import { allRows } from './rows.ts'
-import { needsNoOtherConnection, refusesOpenTransactions, sharedCases } from './shared.ts'
+import {
+  keepsItsConnection,
+  namesTheWayWithoutAnother,
+  needsNoOtherConnection,
+  refusesOpenTransactions,
+  refusesOtherDatabases,
+  saysThatTablesAreToCome,
+  sharedCases,
+} from './shared.ts'
 
 /** Every case on every ORM, in one file: they are installed once. */
 
@@ -40,6 +48,10 @@ for (const guide of missing === false ? globSync('guide/*.ts', { cwd: app }) : [
 if (missing === false) {
   testPostgres('an open transaction is no database', refusesOpenTransactions)
   testPostgres('a transaction that is open needs no other connection', needsNoOtherConnection)
+  testPostgres('`run` in a transaction of the user, on a pool that is taken, names `within`', namesTheWayWithoutAnother)
+  testPostgres('a transaction on the only connection says that tables are not made yet', saysThatTablesAreToCome)
+  testPostgres('a released connection of TypeORM stays out of the pool', keepsItsConnection)
+  test('an ORM on another database is refused with what to do', refusesOtherDatabases)
 }
 
 for (const row of rows) {

@@ -8,6 +8,7 @@ const rowFiles = {
   'mikro-orm': './app/mikro-orm.ts',
   'postgres-js': './app/postgres-js.ts',
   prisma: './app/prisma.ts',
+  sequelize: './app/sequelize.ts',
   typeorm: './app/typeorm.ts',
 } as const
 

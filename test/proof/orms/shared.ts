@@ -88,6 +88,19 @@ export const sharedCases: Readonly<Record<string, OrmCase>> = {
     await assert.rejects(moved, /changed my mind/)
   },
 
+  'within: a read-only transaction is refused with what to do': async (t, row) => {
+    const { orm, place, stateOf } = await openShop(t, row)
+    const key = fresh()
+    const reading = orm.transaction(async (handle) => {
+      await orm.raw(handle, 'SET TRANSACTION READ ONLY')
+      const claiming = place.within(handle, who(key), 'a', () => 'placed')
+      await assert.rejects(claiming, (error) => isOnceError(error, 'bad_option') && /read-only/.test(error.message))
+      throw new Error('changed my mind')
+    })
+    await assert.rejects(reading, /changed my mind/)
+    assert.equal(await stateOf(key), undefined)
+  },
+
   'an effect that commits its own handle has lost the transaction': async (t, row) => {
     const { orm, place, stateOf } = await openShop(t, row)
     const key = fresh()
@@ -109,6 +122,8 @@ interface Special {
     }
     readonly transactions: OrmTransactions<object>
   }
+  giveOtherDatabases(given: (name: string, wrong: () => unknown) => void): void
+  releaseInside(pool: Pool, url: string): Promise<{ readonly error: unknown; readonly orders: number }>
   giveOpenTransactions(pool: Pool, url: string, given: (name: string, wrong: () => unknown) => void): Promise<void>
 }
 
@@ -126,6 +141,88 @@ export async function refusesOpenTransactions(t: TestContext): Promise<void> {
     )
   })
   assert.deepEqual(names, ['kysely', 'drizzle', 'knex'])
+}
+
+export async function refusesOtherDatabases(): Promise<void> {
+  const { giveOtherDatabases } = await special()
+  const names: string[] = []
+  giveOtherDatabases((name, wrong) => {
+    names.push(name)
+    const says = /needs PostgreSQL, and this one is on \w*sqlite\w*\. Leave `transactions` out: /i
+    assert.throws(wrong, (error) => isOnceError(error, 'bad_option') && says.test(error.message))
+  })
+  assert.deepEqual(names, ['kysely', 'drizzle', 'knex'])
+}
+
+/** The connection of a transaction that is open must not go back to the pool. */
+export async function keepsItsConnection(t: TestContext): Promise<void> {
+  const { releaseInside } = await special()
+  const { error, orders } = await releaseInside(await freshPool(t), await databaseUrl())
+  assert.ok(isOnceError(error, 'bad_option') && /release/.test(error.message), String(error))
+  assert.equal(orders, 0)
+}
+
+/** A call of `run` in a transaction of the user needs a second client, which a pool that is taken does not have. */
+export async function namesTheWayWithoutAnother(t: TestContext): Promise<void> {
+  const { kyselyOn } = await special()
+  await createOutbox({ store: postgresStore(await freshPool(t)) }).prepare()
+  const pool = new Pool({ connectionString: await databaseUrl(), max: 1, connectionTimeoutMillis: 300 })
+  const store = postgresStore(pool)
+  const { db, transactions } = kyselyOn(pool)
+  const ledger = createLedger({ store, transactions, background: false })
+  atEnd(t, async () => {
+    await ledger.stop()
+    await store.stop()
+    await pool.end()
+  })
+  const place = ledger.operation<string>({ name: 'order.place', effect: 'transaction' })
+  const pay = ledger.operation<string>({ name: 'order.pay', effect: 'external' })
+  const key = fresh()
+  const advice = /Inside a transaction of your own, call `within` with its handle instead of `run`/
+  for (let turn = 0; turn < 2; turn++) {
+    await db.transaction().execute(async (trx) => {
+      const second = [place, pay].map((operation) => operation.run(who(key), key, () => 'never'))
+      for (const { status, ...result } of await Promise.allSettled(second)) {
+        assert.equal(status, 'rejected')
+        const { reason } = result as PromiseRejectedResult
+        assert.ok(isOnceError(reason, 'store_unavailable') && advice.test(reason.message), String(reason))
+      }
+      assert.equal(await place.within(trx, who(`${key}-${turn}`), key, () => 'placed'), 'placed')
+    })
+  }
+}
+
+/** The tables are not there, and the transaction holds the only connection that could make them. */
+export async function saysThatTablesAreToCome(t: TestContext): Promise<void> {
+  const { kyselyOn } = await special()
+  const schema = `early_${fresh()}`
+  const pool = new Pool({ connectionString: await databaseUrl(), max: 1 })
+  const store = postgresStore(pool, { schema })
+  const { db, transactions } = kyselyOn(pool)
+  const ledger = createLedger({ store, transactions, background: false })
+  atEnd(t, async () => {
+    await ledger.stop()
+    await store.stop()
+    await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+    await pool.end()
+  })
+  const place = ledger.operation<string>({ name: 'order.place', effect: 'transaction' })
+  const early = async (use: (trx: object) => Promise<unknown>, says: RegExp) => {
+    const failing = db.transaction().execute(use)
+    await assert.rejects(failing, (error) => isOnceError(error, 'store_unavailable') && says.test(error.message))
+  }
+  await early((trx) => place.within(trx, who('a'), 'a', () => 'never'), /tables of the ledger are not made yet/)
+  const outbox = await db.transaction().execute(async (trx) => {
+    const made = createOutbox({ store, transactions })
+    const adding = made.add(trx, { topic: 'order.placed', body: null })
+    await assert.rejects(adding, (error) => isOnceError(error, 'store_busy') && /outbox\.prepare/.test(error.message))
+    return made
+  })
+  await outbox.prepare()
+  await db.transaction().execute(async (trx) => {
+    await outbox.add(trx, { topic: 'order.placed', body: null })
+    assert.equal(await place.within(trx, who('a'), 'a', () => 'placed'), 'placed')
+  })
 }
 
 /** The ORM and the store share the only connection, which the open transaction holds. */

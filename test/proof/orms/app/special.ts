@@ -1,10 +1,15 @@
 import { drizzle as drizzleOn } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzleOnSqlite } from 'drizzle-orm/sqlite-proxy'
 import Knex from 'knex'
-import { Kysely, PostgresDialect } from 'kysely'
+import { Kysely, PostgresDialect, SqliteDialect } from 'kysely'
+import { createLedger } from 'onceonly'
 import { drizzle } from 'onceonly/drizzle'
 import { knex } from 'onceonly/knex'
 import { kysely } from 'onceonly/kysely'
+import { postgresStore } from 'onceonly/postgres'
+import { typeorm } from 'onceonly/typeorm'
 import type { Pool } from 'pg'
+import { DataSource } from 'typeorm'
 
 interface Tables {
   orders: { name: string }
@@ -28,4 +33,36 @@ export async function giveOpenTransactions(
   const onKnex = Knex({ client: 'pg', connection: url })
   await onKnex.transaction(async (trx) => given('knex', () => knex(trx)))
   await onKnex.destroy()
+}
+
+/** Each entry, given a database that is none of PostgreSQL. */
+export function giveOtherDatabases(given: (name: string, wrong: () => unknown) => void): void {
+  const onSqlite = new Kysely<Tables>({
+    dialect: new SqliteDialect({ database: () => Promise.reject(new Error('is never opened')) }),
+  })
+  given('kysely', () => kysely(onSqlite))
+  given('drizzle', () => drizzle(drizzleOnSqlite(async () => ({ rows: [] })) as never))
+  given('knex', () => knex(Knex({ client: 'better-sqlite3', useNullAsDefault: true })))
+}
+
+/** An effect that releases the connection under it, and what is left of its row. */
+export async function releaseInside(pool: Pool, url: string) {
+  await pool.query('CREATE TABLE IF NOT EXISTS orders (name text PRIMARY KEY)')
+  const source = await new DataSource({ type: 'postgres', url, poolSize: 1 }).initialize()
+  const store = postgresStore(pool)
+  const ledger = createLedger({ store, transactions: typeorm(source), background: false })
+  const place = ledger.operation<string>({ name: 'order.release', effect: 'transaction' })
+  const who = { tenant: 'acme', caller: 'web', key: 'release' }
+  const error: unknown = await place
+    .run(who, 'a', async ({ tx }) => {
+      await tx.query(`INSERT INTO orders VALUES ('released')`)
+      await tx.queryRunner?.release()
+    })
+    .catch((thrown: unknown) => thrown)
+  // On the same connection, as the next borrower has it.
+  const rows: unknown[] = await source.query(`SELECT 1 FROM orders WHERE name = 'released'`)
+  await ledger.stop()
+  await store.stop()
+  await source.destroy()
+  return { error, orders: rows.length }
 }
