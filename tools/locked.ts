@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { capture } from './command.ts'
+import { capture, root } from './command.ts'
 
 /**
  * Packages that only one command needs have a lock file in a folder of their own, so that `npm ci` of the repository stays
@@ -12,10 +12,24 @@ export async function installLocked(
 ): Promise<string | null> {
   if (isInstalled(folder)) return null
   progress(`installing the packages of ${folder} …`)
-  // Their install scripts download or compile; nothing here needs one.
-  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
-  const { ok, output } = await capture('npm', ['ci', '--prefix', folder, ...flags])
-  return ok ? null : output
+  const cache = join(root, 'node_modules', '.cache')
+  mkdirSync(cache, { recursive: true })
+  // Moved into its place when it is complete, so that several processes may install at once.
+  const made = mkdtempSync(join(cache, 'locked-'))
+  try {
+    for (const file of ['package.json', 'package-lock.json']) cpSync(join(folder, file), join(made, file))
+    // Their install scripts download or compile; nothing here needs one.
+    const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
+    const { ok, output } = await capture('npm', ['ci', '--prefix', made, ...flags])
+    if (!ok) return output
+    if (!isInstalled(folder)) {
+      rmSync(join(folder, 'node_modules'), { recursive: true, force: true })
+      renameSync(join(made, 'node_modules'), join(folder, 'node_modules'))
+    }
+    return null
+  } finally {
+    rmSync(made, { recursive: true, force: true })
+  }
 }
 
 function isInstalled(folder: string): boolean {

@@ -40,14 +40,15 @@ export async function openProject(
   names: readonly string[],
   more: Readonly<Record<string, string>> = {},
 ): Promise<Project> {
-  const packages = await installOwnPackages(app)
-  if (packages.kind === 'missing') {
-    return { missing: packages.reason, complaints: () => [], path: (name) => name, load: async () => undefined }
+  const missing = await installOwnPackages(app)
+  if (missing !== false) {
+    return { missing, complaints: () => [], path: (name) => name, load: async () => undefined }
   }
   const folder = mkdtempSync(join(tmpdir(), 'onceonly-frameworks-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
   mkdirSync(join(folder, 'dist'))
-  symlinkSync(packages.nodeModules, join(folder, 'node_modules'))
+  const packages = join(app, 'node_modules')
+  symlinkSync(packages, join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, include: ['*.ts'] }))
   for (const name of names) cpSync(join(app, name), join(folder, name))
@@ -56,7 +57,7 @@ export async function openProject(
   const compiled = (name: string) => join(folder, 'dist', name.replace(/\.ts$/, '.js'))
   return {
     missing: false,
-    complaints: () => complaintsOf(folder, join(packages.nodeModules, '.bin', 'tsc')),
+    complaints: () => complaintsOf(folder, join(packages, '.bin', 'tsc')),
     path: compiled,
     load: (name) => import(pathToFileURL(compiled(name)).href),
   }

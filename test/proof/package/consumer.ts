@@ -55,9 +55,9 @@ const bank = {
 export async function writeConsumer(folder: string, installed: string): Promise<void> {
   mkdirSync(join(folder, 'node_modules'), { recursive: true })
   for (const name of borrowed) link(join(root, 'node_modules', name), join(folder, 'node_modules', name))
-  const own = await installOwnPackages(join(import.meta.dirname, '../frameworks/app'))
-  if (own.kind === 'installed') {
-    for (const name of frameworks) link(join(own.nodeModules, name), join(folder, 'node_modules', name))
+  const own = join(import.meta.dirname, '../frameworks/app')
+  if ((await installOwnPackages(own)) === false) {
+    for (const name of frameworks) link(join(own, 'node_modules', name), join(folder, 'node_modules', name))
   }
   // A copy: our declarations must find the frameworks of this project.
   for (const part of ['package.json', 'dist']) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -9,15 +9,14 @@ import { pathToFileURL } from 'node:url'
 import pg from 'pg'
 import { until } from '../../../src/testing/until.ts'
 import { capture, root } from '../../../tools/command.ts'
-import { installLocked } from '../../../tools/locked.ts'
 import { createDatabase } from '../../../tools/servers/database.ts'
+import { installOwnPackages } from '../../support/own-packages.ts'
 
 /** The programs of the comparison page and of the migration guides: compiled, run, killed, and counted. */
 const app = join(import.meta.dirname, 'app')
 const postgresUrl = process.env['ONCEONLY_TEST_POSTGRES_URL'] ?? ''
-const failure = await installLocked(app)
-if (failure !== null && process.env['CI'] === 'true') throw new Error(failure)
-const skip = failure !== null ? 'the peers could not be fetched' : postgresUrl === '' ? 'no PostgreSQL server' : false
+const missing = await installOwnPackages(app)
+const skip = missing === false && postgresUrl === '' ? 'no PostgreSQL server' : missing
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-peers-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -25,8 +24,6 @@ const programs = globSync('*.ts', { cwd: app })
 if (skip === false) {
   for (const name of programs) cpSync(join(app, name), join(folder, name))
   symlinkSync(join(app, 'node_modules'), join(folder, 'node_modules'))
-  const ours = join(app, 'node_modules', 'onceonly')
-  if (!existsSync(ours)) symlinkSync(root, ours)
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
 }
 
@@ -97,6 +94,7 @@ const WAITING = `select 1 from pg_stat_activity where wait_event_type = 'Lock' a
 
 const peers = [
   { name: 'ours', twin: 201, other: 409, rowsAfterCrash: 1 },
+  { name: 'ours-fastify', twin: 201, other: 409, rowsAfterCrash: 1 },
   { name: 'home-made', twin: 201, other: 409, rowsAfterCrash: 1 },
   // It does not compare what a key is used for.
   { name: 'dbos', twin: 201, other: 201, rowsAfterCrash: 1 },
@@ -195,9 +193,18 @@ test('the programs compile under `strict`', { skip }, async () => {
 
 test('the comparison page counts their lines', () => {
   const page = readFileSync(join(root, 'docs/comparison.md'), 'utf8')
+  const linesOf = (path: string) =>
+    readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => line.trim() !== '' && !line.trim().startsWith('//')).length
+  // Run by the test of the guides.
+  const nest = ['orders.controller', 'app.module'].map((name) =>
+    join(app, `../../frameworks/app/nest-guide/${name}.ts`),
+  )
+  const nestLines = nest.map(linesOf).reduce((all, each) => all + each)
+  assert.match(page, new RegExp(`have ${nestLines} lines together`), `Nest has ${nestLines} lines`)
   for (const { name } of peers) {
-    const lines = readFileSync(join(app, `${name}.ts`), 'utf8').split('\n')
-    const count = lines.filter((line) => line.trim() !== '' && !line.trim().startsWith('//')).length
+    const count = linesOf(join(app, `${name}.ts`))
     assert.match(
       page,
       new RegExp(`\\[[^\\]]+\\]\\([^)]*/${name}\\.ts\\) \\| ${count} \\|`),

@@ -1,5 +1,6 @@
 import { type AddressInfo, Socket } from 'node:net'
 import type { Express } from 'express'
+import type { FastifyInstance } from 'fastify'
 import pg from 'pg'
 
 /**
@@ -7,10 +8,16 @@ import pg from 'pg'
  * said that the order is inserted, and before anything that follows is sent.
  */
 const [name = '', connectionString = '', die] = process.argv.slice(2)
-const { createApp } = (await import(`./${name}.ts`)) as { createApp(pool: pg.Pool): Express | Promise<Express> }
+type App = Express | FastifyInstance
+const { createApp } = (await import(`./${name}.ts`)) as { createApp(pool: pg.Pool): App | Promise<App> }
 const app = await createApp(new pg.Pool({ connectionString }))
 if (die === 'die') dieAfterInsert()
-const server = app.listen(0, '127.0.0.1', () => console.log((server.address() as AddressInfo).port))
+if ('server' in app) {
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  console.log((app.server.address() as AddressInfo).port)
+} else {
+  const server = app.listen(0, '127.0.0.1', () => console.log((server.address() as AddressInfo).port))
+}
 
 function dieAfterInsert(): void {
   const inserting = new WeakSet<object>()
