@@ -9,13 +9,12 @@ import { sqliteStore } from 'onceonly/sqlite'
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
 const store = sqliteStore(join(folder, 'shop.db'))
 
-const kept = globalThis as { once?: ReturnType<typeof openLedger> }
-
 function openLedger() {
   return createLedger({ store, redeclare: process.env['NODE_ENV'] === 'development' })
 }
 
-const once = (kept.once ??= openLedger())
+const once: ReturnType<typeof openLedger> = Reflect.get(globalThis, 'once') ?? openLedger()
+Reflect.set(globalThis, 'once', once)
 
 await store.sql.query('create table orders (shop text not null, item text not null)')
 
