@@ -16,6 +16,8 @@ export type { Engine, EngineOptions, RunHandle, StartOptions } from './engine.ts
 export { createEngine } from './engine.ts'
 export type { AttemptFailure, EntryKind, EntryState, RunState } from './entry.ts'
 export type { RunEvent, StepState } from './events.ts'
+export type { FixtureSource, RunHistory } from './history.ts'
+export { replayFixture } from './history.ts'
 export type { FormFields, HttpChannelOptions, HttpPlan, HttpSent } from './http-channel.ts'
 export { httpChannel } from './http-channel.ts'
 export { stepKey } from './key.ts'

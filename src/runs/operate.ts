@@ -4,9 +4,11 @@ import type { SqlStore } from '../ledger/store/port.ts'
 import type { SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import { checkId, checkName } from './definition.ts'
-import type { AttemptFailure, RunRow, RunState } from './entry.ts'
+import type { AttemptFailure, Entry, RunRow, RunState } from './entry.ts'
 import { RunError } from './errors.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
+import type { RunHistory } from './history.ts'
+import { historyOf } from './history.ts'
 import { endedLongAgo, noSuchRun, notResolvable, storableFailure } from './problems.ts'
 import { recordedText } from './recordable.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
@@ -39,6 +41,8 @@ export type Resolution =
 /** What people and other systems ask of runs. */
 export interface RunOperator {
   get(runId: string): Promise<RunView>
+  /** Everything that a replay of the run needs, as plain JSON, for `replayFixture`. It holds inputs and results. */
+  export(runId: string): Promise<RunHistory>
   list(query: RunQuery): Promise<RunPage>
   /** Delivered once, however often it is sent under its id. False when it was there already. */
   signal(runId: string, name: string, payload: unknown, options?: { readonly id?: string }): Promise<boolean>
@@ -88,6 +92,11 @@ export function createRunOperator(
     return runOf(found)
   }
 
+  async function entriesOf(runId: string): Promise<Entry[]> {
+    const text = `select ${stepNames} from onceonly_run_steps where run_id = ? order by position`
+    return (await query(text, [runId])).map(entryOf)
+  }
+
   /**
    * Makes a run that waits due now. One that is held gets a mark, another one each time, which its worker will see. False
    * when it has ended.
@@ -117,13 +126,8 @@ export function createRunOperator(
       await makeDue(query, runId)
       near.wake()
     },
-    async get(runId) {
-      const found = await row(runId)
-      const entries = await query(`select ${stepNames} from onceonly_run_steps where run_id = ? order by position`, [
-        runId,
-      ])
-      return viewOf(found, entries.map(entryOf))
-    },
+    get: async (runId) => viewOf(await row(runId), await entriesOf(runId)),
+    export: async (runId) => historyOf(await row(runId), await entriesOf(runId)),
     async list({ limit = limits.pageRows, cursor = null, ...wanted }) {
       if (!Number.isSafeInteger(limit) || limit < 1) throw new OnceError('bad_option', 'A page has 1 run or more.')
       const { text, values } = filterOf(sql, wanted, cursor)

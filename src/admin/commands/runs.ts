@@ -51,6 +51,16 @@ export const runCommands = {
     path: '/runs/:runId/replay',
     read: ({ runs }, args) => (runs as NonNullable<CommandParts['runs']>).replay(args.runId),
   }),
+  'run.export': read({
+    summary: 'a run as JSON, for `replayFixture` in your tests',
+    arguments: { runId },
+    words: ['runId'],
+    needs: ['runs'],
+    // It holds inputs and results.
+    role: 'operator',
+    path: '/runs/:runId/export',
+    read: (context, args) => runsOf(context).export(args.runId),
+  }),
   'run.cancel': onRun('cancel', 'Cancel', 'end a run'),
   'run.resume': onRun('resume', 'Resume', 'continue a failed or parked run, after a fix'),
   'run.retry': onRun('retry', 'Retry', 'try the steps of a run that wait for their next attempt now'),
