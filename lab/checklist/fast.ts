@@ -3,6 +3,7 @@ import type { Row } from './row.ts'
 const readings = 'src/http/protocol/readings.test.ts'
 const groups = 'src/ledger/store/group-commit.test.ts'
 const alone = 'src/ledger/stores/sqlite/alone.test.ts'
+const announced = 'test/contract/runs/announced.test.ts'
 const oneMessage = 'test/contract/stores/postgres/one-message.test.ts'
 const sameBytes = {
   file: readings,
@@ -253,6 +254,78 @@ export const fast: readonly Row[] = [
             file: 'src/http/protocol/capture-node.test.ts',
             name: 'a client that left before the claim claims nothing',
           },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'F9',
+    promise: 'A step that begins on the announcement of the line before it is as safe as one with its own intent',
+    removals: [
+      {
+        without: 'an announcement counts in the turn in which it was written',
+        file: 'src/runs/followers.ts',
+        find: 'if (last !== null) runtime.soon(',
+        replace: 'if (last === null) runtime.soon(',
+        noticed: [
+          {
+            file: announced,
+            name: 'a step that begins later than the line before it was written has its own intent',
+          },
+        ],
+      },
+      {
+        without: 'values that the body asked for are on record before a step that may depend on them',
+        file: 'src/runs/followers.ts',
+        find: 'const begins = place.values.length === 0 && lineBefore(place)',
+        replace: 'const begins = lineBefore(place)',
+        noticed: [
+          {
+            file: announced,
+            name: 'a value that the body asked for is on record before a step that may depend on it',
+          },
+        ],
+      },
+      {
+        without: 'a step that was announced when its worker died may have begun',
+        file: 'src/runs/followers.ts',
+        find: 'mayHaveBegun: ({ stepId }) => inDoubt.has(stepId)',
+        replace: 'mayHaveBegun: () => false',
+        noticed: [
+          { file: announced, name: 'a step that was announced when its worker died is unknown, and is not done again' },
+        ],
+      },
+      {
+        without: 'a run that was handed over is not in doubt',
+        file: 'src/runs/execution.ts',
+        find: 'doubted: run.takenBefore === null ? [] : journal.entries',
+        replace: 'doubted: journal.entries',
+        noticed: [
+          {
+            file: announced,
+            name: 'a step that was announced and not begun is not in doubt when its run was handed over',
+          },
+        ],
+      },
+      {
+        without: 'a run that ends beside an announced step leaves it in doubt',
+        file: 'src/runs/followers.ts',
+        find: "open.size > 0 ? 'by_this_worker' : ",
+        replace: '',
+        noticed: [
+          {
+            file: announced,
+            name: 'a step that was announced and that a failed run left behind is in doubt when it is resumed',
+          },
+        ],
+      },
+      {
+        without: 'a run that may have begun an announced step has passed the place before it',
+        file: 'src/runs/branch.ts',
+        find: ' || branch.mayHaveLeft()) return false',
+        replace: ') return false',
+        noticed: [
+          { file: announced, name: 'a run whose worker died in an announced step keeps to the way that it went' },
         ],
       },
     ],

@@ -257,7 +257,7 @@ export const runs: readonly Row[] = [
       {
         without: 'what must not be repeated is on record before it is done',
         file: 'src/runs/perform.ts',
-        find: "return semantics === 'once' || semantics === 'verify' || planFirst",
+        find: 'return isBlind(work) || work.planFirst',
         replace: 'return false',
         noticed: [{ file: steps, name: 'what may not be repeated blindly is on record before it is done' }],
       },

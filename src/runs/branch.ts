@@ -14,6 +14,8 @@ export interface Branch {
   ahead(): Entry | undefined
   /** What is recorded above it and comes later: then the run has left this branch before. */
   behind(): Entry | undefined
+  /** Whether a step of it was announced and may have begun, though nothing is recorded of it. */
+  mayHaveLeft(): boolean
   /** How many of its own entries the body has reached again. */
   passed: number
   /** Values of the next recorded entry that the body has asked for again. */
@@ -44,9 +46,9 @@ export function createBranch(
   path: string,
   recorded: readonly Entry[],
   signal: AbortSignal,
-  { ahead, behind }: Pick<Branch, 'ahead' | 'behind'>,
+  around: Pick<Branch, 'ahead' | 'behind' | 'mayHaveLeft'>,
 ): Branch {
-  return { path, signal, recorded, ahead, behind, passed: 0, valuesRead: 0, fresh: [], pending: null }
+  return { path, signal, recorded, ...around, passed: 0, valuesRead: 0, fresh: [], pending: null }
 }
 
 /** The run, and how often each of its paths was executed. */
@@ -152,7 +154,7 @@ export function versionOf(branch: Branch, name: string): boolean {
   checkName('version', name)
   const next = branch.recorded[branch.passed]
   if (next === undefined) {
-    if ((branch.ahead() ?? branch.behind()) !== undefined) return false
+    if ((branch.ahead() ?? branch.behind()) !== undefined || branch.mayHaveLeft()) return false
     branch.fresh.push({ kind: 'version', value: name })
     return true
   }

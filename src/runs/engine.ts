@@ -16,6 +16,7 @@ import { createEnds } from './ends.ts'
 import type { RunRow } from './entry.ts'
 import { RunError } from './errors.ts'
 import type { RunEvent } from './events.ts'
+import { createFollowers } from './followers.ts'
 import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
@@ -148,6 +149,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       signals: holding.signals,
       emit,
       checkDeterminism: options.checkDeterminism ?? false,
+      followers: createFollowers(),
     },
     holding,
     definitions,

@@ -23,6 +23,8 @@ export interface Entry {
   /** Times, numbers and versions that the body asked for since the entry before this one. */
   readonly values: readonly RecordedValue[]
   readonly at: number
+  /** The step that may have begun behind this one without a line of its own, because this line announced it. */
+  readonly leadsTo: string | null
 }
 
 /**

@@ -12,6 +12,8 @@ import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { isOpen } from './entry.ts'
 import type { RunEvent } from './events.ts'
 import { remembered } from './failures.ts'
+import type { Announced, Followers } from './followers.ts'
+import { createAnnounced } from './followers.ts'
 import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
@@ -37,6 +39,7 @@ export interface Surroundings {
   emit(event: RunEvent): void
   /** Leaves runs after their steps, so that the next execution has to come the same way. */
   readonly checkDeterminism: boolean
+  readonly followers: Followers
 }
 
 /** One run in the memory of one worker, from its taking to its end, or until it can only wait. */
@@ -75,6 +78,12 @@ export interface Execution {
   kept(entry: Entry): Entry
   /** Throws `run_too_long` where the journal has no room for another line. Nothing was done for it yet. */
   mustHaveRoom(place: Place): void
+  /** The steps that the lines before them announce. */
+  readonly announced: Pick<Announced, 'came' | 'mayHaveBegun' | 'leftOpen'>
+  /** What the record of a step announces. */
+  follower(place: Place): string | null
+  /** Whether the line before announced this step, so that it begins without an intent of its own. */
+  beginsAnnounced(place: Place, start: Entry): boolean
   /** What is recorded of a step now: an operator may have resolved it. */
   look(entry: Entry): Promise<Entry>
   /** Counts as doing something while it lasts, so that the run is not suspended under it. */
@@ -107,6 +116,8 @@ export interface Execution {
   lose(): void
 }
 
+const NOTHING_YET = { attempts: 0, dueAt: null, fingerprint: null, plan: null, result: null, leadsTo: null }
+
 const STORE_RETRY = { baseMs: 50, capMs: 5_000 }
 
 /** A promise that never settles, for callers that must not continue; they are garbage collected with it. */
@@ -130,6 +141,12 @@ export function createExecution(
   const doubt = createDoubt(run, journal.entries)
   const lines = createLines()
   const waits = createWaits(runtime, around.nearNow)
+  const announced = createAnnounced({
+    runtime,
+    followers: around.followers,
+    definition: run.definition,
+    doubted: run.takenBefore === null ? [] : journal.entries,
+  })
   const suspended = Promise.withResolvers<Suspension>()
   const progressed = Promise.withResolvers<void>()
   const parted = Promise.withResolvers<Divergence>()
@@ -219,6 +236,7 @@ export function createExecution(
 
   function kept(entry: Entry): Entry {
     doubt.wrote(entry.branch)
+    announced.wrote(entry)
     if (isOpen(entry.state)) return keep(entry)
     progressed.resolve()
     if (entry.kind === 'race') hasRaced = true
@@ -286,6 +304,7 @@ export function createExecution(
         createBranch(path, (byBranch.get(path) ?? []).filter(isAhead), signal, {
           ahead: () => aheadBelow(path),
           behind: () => behind(path),
+          mayHaveLeft: () => announced.mayHaveLeft(path),
         })
       branch.signal = signal
       branches.set(path, branch)
@@ -299,7 +318,7 @@ export function createExecution(
     },
     entry: (place, fields) => {
       const { key, stepId, tick, kind, values, recorded } = place
-      const blank = { attempts: 0, dueAt: null, fingerprint: null, plan: null, result: null, failures: [] }
+      const blank = { ...NOTHING_YET, failures: [] }
       const position = recorded?.position ?? positions++
       const own = { key, position, branch: place.branch.path, stepId, tick, kind, values }
       const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
@@ -308,6 +327,14 @@ export function createExecution(
     put: (entry) => acting(() => put(entry)),
     kept,
     mustHaveRoom,
+    announced,
+    follower: (place) => around.followers.of(run.definition, place),
+    beginsAnnounced(place, start) {
+      const begins = announced.begins(place)
+      // It is open for a race that is decided meanwhile, as if it had a line.
+      if (begins) keep(start)
+      return begins
+    },
     look: (entry) => acting(() => look(entry)),
     acting,
     clock: () => acting(() => insist(around.clock)),

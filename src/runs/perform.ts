@@ -44,6 +44,7 @@ export interface StepWork {
 export async function perform(execution: Execution, place: Place, work: StepWork): Promise<unknown> {
   mustMatch(place, work)
   const { around } = execution
+  execution.announced.came(place, isBlind(work))
   let entry = place.recorded
   if (entry !== null && isFinal(entry)) report(execution, place, 'replayed')
   let heard = 0
@@ -114,7 +115,8 @@ function planIn(plan: string | null): { readonly plan?: unknown } {
 /** As long as the provider remembers the key, sending again is safe; afterwards the outcome cannot be determined. */
 async function isInDoubt(execution: Execution, place: Place, entry: Entry | null, work: StepWork): Promise<boolean> {
   if (entry?.state === 'unknown') return true
-  if (work.semantics !== 'keyed') return entry?.state === 'intent'
+  if (work.semantics !== 'keyed')
+    return entry === null ? execution.announced.mayHaveBegun(place) : entry.state === 'intent'
   if (work.windowMs === null) return false
   const since = doubtfulSince(execution, place, entry)
   return since !== null && (await execution.clock()) - since >= work.windowMs
@@ -191,7 +193,9 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   const failures = withUnseen(before?.failures ?? [], unseen, Math.max(before?.attempts ?? 0, 1))
   const known = { fingerprint: work.fingerprint, plan: before?.plan ?? work.plan, failures }
   const start = execution.entry(place, { state: 'intent', ...known, attempts, dueAt: null })
-  if (needsIntent(work) && !(before?.state === 'intent' && work.semantics === 'keyed')) await execution.put(start)
+  if (needsIntent(work) && !(before?.state === 'intent' && work.semantics === 'keyed')) {
+    if (before !== null || !isBlind(work) || !execution.beginsAnnounced(place, start)) await execution.put(start)
+  }
   // The process may have been paused since: another worker may have found the intent and continued from it.
   if (!execution.around.alive()) return await loseRun(execution)
   const end = endOf(execution, place, work)
@@ -211,15 +215,21 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   }
 }
 
-function needsIntent({ semantics, planFirst }: StepWork): boolean {
-  return semantics === 'once' || semantics === 'verify' || planFirst
+function needsIntent(work: StepWork): boolean {
+  return isBlind(work) || work.planFirst
+}
+
+/** No key makes it safe to repeat. */
+function isBlind({ semantics }: StepWork): boolean {
+  return semantics === 'once' || semantics === 'verify'
 }
 
 function succeeded(execution: Execution, place: Place, entry: Entry, value: unknown): Entry {
   const encoded = recordable(value)
   if ('problem' in encoded) throw new NotRecordable(`Its result ${encoded.problem}.`)
   const at = execution.around.nearNow()
-  return execution.entry(place, { ...entry, state: 'succeeded', result: encoded.text, dueAt: null, at })
+  const leadsTo = execution.follower(place)
+  return execution.entry(place, { ...entry, state: 'succeeded', result: encoded.text, dueAt: null, at, leadsTo })
 }
 
 /** The step acted, and what it returned is lost: trying again would act again. */

@@ -50,13 +50,24 @@ export const entryColumns = {
   failures: 'text',
   recorded: 'text',
   at: 'bigint',
+  leads_to: 'text',
 } as const satisfies RecordColumns
 
 /** What says something about its content. */
 export const encryptedEntryColumns = ['fingerprint', 'plan', 'result', 'failures', 'recorded'] as const
 
 /** What a later write of the same step may change; its place in the run stays. */
-export const entryChanges = ['state', 'attempts', 'due_at', 'fingerprint', 'plan', 'result', 'failures', 'at'] as const
+export const entryChanges = [
+  'state',
+  'attempts',
+  'due_at',
+  'fingerprint',
+  'plan',
+  'result',
+  'failures',
+  'at',
+  'leads_to',
+] as const
 
 export function entryRecord(
   { secret }: Pick<SqlSeam, 'secret'>,
@@ -78,6 +89,7 @@ export function entryRecord(
     failures: secret(JSON.stringify(entry.failures)),
     recorded: secret(JSON.stringify(entry.values)),
     at: entry.at,
+    leads_to: entry.leadsTo,
   }
 }
 
@@ -98,6 +110,7 @@ export function entryOf(row: SqlRow): Entry {
     failures: JSON.parse(row['failures'] as string) as Entry['failures'],
     values: JSON.parse(row['recorded'] as string) as Entry['values'],
     at: Number(row['at']),
+    leadsTo: row['leads_to'] as string | null,
   }
 }
 

@@ -112,4 +112,6 @@ export const runMigrations: readonly Migration[] = [
     ],
   },
   { version: 4, oldestCode: 1, up: () => TAKEOVERS },
+  // Older code would not know that the step behind such a line may have begun.
+  { version: 5, oldestCode: 5, up: () => ['alter table onceonly_run_steps add column leads_to text'] },
 ]

@@ -265,7 +265,7 @@ export function createWorker(options: WorkerOptions): Worker {
     try {
       const end = check(run, await endOf(execution, definition))
       if (end.kind === 'lost') emit({ kind: 'lost', runId: run.id })
-      else await leave(execution, leavingOf(run, end))
+      else await leave(execution, leavingOf(execution, end))
       if (end.kind === 'suspended' && end.suspension.handedOver === true && !draining) more = true
     } finally {
       executions.delete(execution)
@@ -361,8 +361,8 @@ async function bodyOf(execution: Execution, definition: RunDefinition, run: RunR
   }
 }
 
-function leavingOf(run: RunRow, end: Exclude<End, { kind: 'lost' }>): Leaving {
-  const holder = { runId: run.id, fence: run.fence, handedOver: false }
+function leavingOf({ run, announced }: Execution, end: Exclude<End, { kind: 'lost' }>): Leaving {
+  const holder = { runId: run.id, fence: run.fence, leftOpen: announced.leftOpen() }
   const blank = { dueAt: null, result: null, failure: null, ended: true }
   const failed = (error: unknown): Leaving => {
     const failure = storableFailure(error, isOnceError(error) ? error.details : undefined)
@@ -371,7 +371,8 @@ function leavingOf(run: RunRow, end: Exclude<End, { kind: 'lost' }>): Leaving {
   switch (end.kind) {
     case 'suspended': {
       const { dueAt, unknown, handedOver = false } = end.suspension
-      return { ...holder, ...blank, state: unknown ? 'unknown' : 'sleeping', dueAt, ended: false, handedOver }
+      const leftOpen = handedOver && holder.leftOpen === 'by_none' ? 'by_an_earlier_worker' : holder.leftOpen
+      return { ...holder, ...blank, state: unknown ? 'unknown' : 'sleeping', dueAt, ended: false, leftOpen }
     }
     case 'returned': {
       const encoded = recordable(end.value)

@@ -14,9 +14,11 @@ export interface Leaving extends Holder {
   readonly result: string | null
   readonly failure: string | null
   readonly ended: boolean
-  /** Steps that an earlier worker left open: the next worker must know. */
-  readonly handedOver: boolean
+  /** By whom steps may have begun whose end is not recorded: the next worker must know. */
+  readonly leftOpen: LeftOpen
 }
+
+export type LeftOpen = 'by_none' | 'by_an_earlier_worker' | 'by_this_worker'
 
 /** The writes of a running process, each one statement for many runs at once. */
 export interface Writes {
@@ -155,19 +157,22 @@ const leaveColumns = {
   result: 'text',
   failure: 'text',
   ended: 'bigint',
-  handed_over: 'bigint',
+  left_open: 'text',
 } as const
 
 async function leaveAll({ dialect, query, now, secret }: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
-  const records = items.map(({ runId: id, fence, state, dueAt: due_at, result, failure, ended, handedOver }) => {
-    const flags = { ended: ended ? 1 : 0, handed_over: handedOver ? 1 : 0 }
-    return { id, fence, state, due_at, result: secret(result), failure: secret(failure), ...flags }
-  })
+  const records = items.map(
+    ({ runId: id, fence, state, dueAt: due_at, result, failure, ended, leftOpen: left_open }) => {
+      const kept = { result: secret(result), failure: secret(failure) }
+      return { id, fence, state, due_at, ...kept, ended: ended ? 1 : 0, left_open }
+    },
+  )
   // A signal that came while the run was going to sleep has left its mark: then it is due at once.
   const rows = await query<{ id: string }>(
     `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, worker = null, taken_at = null,
         takeovers = 0, ended_at = case when x.ended = 1 then ${now} end,
-        taken_before = case when x.handed_over = 1 then onceonly_runs.taken_before end,
+        taken_before = case x.left_open when 'by_an_earlier_worker' then onceonly_runs.taken_before
+          when 'by_this_worker' then coalesce(onceonly_runs.taken_before, onceonly_runs.taken_at) end,
         due_at = case when x.ended = 1 then null else coalesce(onceonly_runs.due_at, x.due_at) end
       from ${dialect.recordsOf(leaveColumns)}
       where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null

@@ -270,6 +270,8 @@ export const limits = {
   runEvaluateMs: 30 * SECOND,
   /** Journals of ended runs are kept this long: long enough to replay a quarter's runs before a deploy. */
   runKeepMs: 90 * DAY,
+  /** Steps whose follower a process remembers: names of steps may be made up, and each is small. */
+  runFollowers: 10_000,
   /** Ended runs removed by one step of the sweep, so that a step is a short transaction. */
   runSweepRuns: 200,
   /** The longest timer that is kept in memory: longer waits are looked at again after it. */

@@ -25,6 +25,7 @@ const blank: Omit<Entry, 'key'> = {
   failures: [],
   values: [],
   at: 0,
+  leadsTo: null,
 }
 
 onEveryRunStore(

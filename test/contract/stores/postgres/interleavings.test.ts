@@ -100,6 +100,7 @@ const entry: Entry = {
   failures: [],
   values: [],
   at: 1,
+  leadsTo: null,
 }
 
 testPostgres('a takeover of a run and a write to its journal wait for each other', async (t) => {
