@@ -105,4 +105,5 @@ test('options that cut the measurement short are known as such', () => {
   ])
     assert.equal(isResult(readOptions(args)), false)
   assert.throws(() => readOptions(['--pairs=none']))
+  assert.throws(() => readOptions(['--against=HEAD']), /--anatomy/)
 })

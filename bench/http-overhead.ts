@@ -3,6 +3,7 @@ import { runBench } from './harness/bench.ts'
 import { byTurns, type Goal, type Wanted } from './harness/compare.ts'
 import { describeDisk } from './harness/machine.ts'
 import { POOL_CLIENTS, type PostgresServer, withPostgres } from './harness/postgres.ts'
+import { compareCommits } from './http-overhead/anatomy/against.ts'
 import { showAnatomy } from './http-overhead/anatomy/main.ts'
 import { adapters, EMPTY, type OverheadTask, type Work } from './http-overhead/task.ts'
 
@@ -19,7 +20,8 @@ const transaction = {
 }
 
 await runBench('http-overhead', async (bench) => {
-  if (bench.options.anatomy) return showAnatomy(bench)
+  const { anatomy, against } = bench.options
+  if (anatomy) return against === null ? showAnatomy(bench) : compareCommits(bench, against)
   bench.note(`${CALLERS} keep-alive connections, callers that poll; server and callers in processes of their own`)
   const nowhere: Somewhere = (measure) => measure(EMPTY)
   await both(bench, 'empty handler', 'fastify', nowhere, { first: { atLeast: 0.65 }, replay: { atLeast: 0.8 } })

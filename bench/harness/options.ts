@@ -14,6 +14,8 @@ export interface Options {
   readonly profile: boolean
   /** Counts what one request makes and calls, instead of comparing; of `http-overhead`. */
   readonly anatomy: boolean
+  /** Compares with the package of another commit; of `http-overhead --anatomy`. */
+  readonly against: string | null
 }
 
 export function readOptions(args: readonly string[]): Options {
@@ -26,8 +28,10 @@ export function readOptions(args: readonly string[]): Options {
       records: { type: 'string' },
       profile: { type: 'boolean', default: false },
       anatomy: { type: 'boolean', default: false },
+      against: { type: 'string' },
     },
   })
+  if (values.against !== undefined && !values.anatomy) throw new Error('--against needs --anatomy.')
   return {
     quick: values.quick,
     pairs: wholeNumber('pairs', values.pairs),
@@ -35,6 +39,7 @@ export function readOptions(args: readonly string[]): Options {
     records: wholeNumber('records', values.records),
     profile: values.profile,
     anatomy: values.anatomy,
+    against: values.against ?? null,
   }
 }
 

@@ -36,7 +36,7 @@ export async function showAnatomy({ options, side, note, progress }: Bench): Pro
       const name = `${adapter}, ${store === 'none' ? 'bare' : `${store}, ${requests}`}`
       if (options.only !== null && !name.includes(options.only)) continue
       progress(name)
-      const task: AnatomyTask = { adapter, store, requests, count }
+      const task: AnatomyTask = { adapter, kept: { store }, requests, count }
       found.push({ name, figures: await side({ program: PROGRAM, task }) })
     }
   }

@@ -2,21 +2,25 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { createLedger } from 'onceonly'
+import { Redis } from 'ioredis'
+import { createLedger, type Store } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
+import { postgresStore } from 'onceonly/postgres'
+import { redisStore } from 'onceonly/redis'
 import { sqliteStore } from 'onceonly/sqlite'
 import { createFolder } from '../../harness/folder.ts'
 import { receiptOf } from '../../harness/orders.ts'
+import { createPool } from '../../harness/postgres.ts'
 import { answer, mustEqual, readTask } from '../../harness/program.ts'
 import { createApp } from '../apps.ts'
 import { REPLAYED_KEYS } from '../task.ts'
 import { type Counter, memory, objects, selfTimes, way } from './counters.ts'
-import { type AnatomyTask, CALLERS, type Round } from './task.ts'
+import { type AnatomyTask, CALLERS, type Kept, type Round } from './task.ts'
 
 /** The server, with its callers in a process of their own, so that nothing of theirs is counted. */
 const task = readTask<AnatomyTask>()
 using folder = createFolder()
-const store = task.store === 'none' ? null : task.store === 'memory' ? memoryStore() : sqliteStore(folder.file('a.db'))
+const { store, close } = open(task.kept)
 const ledger = store === null ? null : createLedger({ store, background: false })
 let effects = 0
 const server = await createApp(task.adapter, {
@@ -50,11 +54,11 @@ async function count(counter: Counter, requests: number, round: Partial<Round> =
 
 if (replayed) await send(REPLAYED_KEYS, { replayed: false })
 await send(task.count * 2)
-const figures = {
-  ...(await count(memory, task.count)),
-  ...(await count(selfTimes, task.count)),
-  ...(await count(objects, task.count / 10)),
-  ...(await count(way, 1, { callers: 1 })),
+const figures = { ...(await count(memory, task.count)) }
+if (task.cpuOnly !== true) {
+  Object.assign(figures, await count(selfTimes, task.count))
+  Object.assign(figures, await count(objects, task.count / 10))
+  Object.assign(figures, await count(way, 1, { callers: 1 }))
 }
 mustEqual('effects', effects, replayed ? REPLAYED_KEYS : sent)
 callers.disconnect()
@@ -63,4 +67,25 @@ server.close()
 server.closeAllConnections()
 await ledger?.stop()
 await store?.stop()
+await close()
 answer(figures)
+
+function open(kept: Kept): { readonly store: Store | null; close(): Promise<unknown> } {
+  const nothing = async () => undefined
+  switch (kept.store) {
+    case 'none':
+      return { store: null, close: nothing }
+    case 'memory':
+      return { store: memoryStore(), close: nothing }
+    case 'sqlite':
+      return { store: sqliteStore(folder.file('a.db')), close: nothing }
+    case 'postgres': {
+      const pool = createPool({ url: kept.url, serverPid: null })
+      return { store: postgresStore(pool), close: () => pool.end() }
+    }
+    case 'redis': {
+      const client = new Redis(kept.url)
+      return { store: redisStore(client), close: async () => client.disconnect() }
+    }
+  }
+}
