@@ -79,3 +79,23 @@ test('no step begins after stop', async () => {
   await runtime.advance(10 * EVERY_MS)
   assert.equal(began.length, 1)
 })
+
+test('while nothing happens it comes less and less often, and as often as ever once something does', async () => {
+  const runtime = createTestRuntime()
+  const startedMs = runtime.monotonicMs()
+  const began: number[] = []
+  const loop = startSweepLoop({
+    runtime,
+    everyMs: EVERY_MS,
+    idleMs: 4 * EVERY_MS,
+    share: SHARE,
+    async step() {
+      began.push((runtime.monotonicMs() - startedMs) / EVERY_MS)
+      return { more: false, isIdle: began.length !== 5, waitedMs: 0 }
+    },
+    failed: assert.ifError,
+  })
+  await runtime.advance(18 * EVERY_MS)
+  assert.deepEqual(began, [1, 3, 7, 11, 15, 16, 18])
+  await loop.stop()
+})

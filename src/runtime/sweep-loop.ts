@@ -6,6 +6,8 @@ export interface SweepLoopOptions {
   readonly runtime: Runtime
   /** The pause when nothing is left to remove, or a step failed. */
   readonly everyMs: number
+  /** It doubles up to this while steps are idle; left out, it does not. */
+  readonly idleMs?: number
   /** The part of its time that the sweep works at most, while there is something to remove. */
   readonly share: number
   step(): Promise<SweepStep>
@@ -15,6 +17,8 @@ export interface SweepLoopOptions {
 export interface SweepStep {
   /** Whether the next step will probably remove something. */
   readonly more: boolean
+  /** Nothing was removed, and nothing has been added either. */
+  readonly isIdle?: boolean
   /** The part of the step's time in which it only waited for its turn: that was not work. */
   readonly waitedMs: number
 }
@@ -26,8 +30,9 @@ const STEP_LEAST_MS = 1
  * Removes in short steps. They follow each other while there is more to remove, so that the sweep keeps up with whatever
  * is written, and rest in between, so that the store belongs to others for the rest of the time.
  */
-export function startSweepLoop({ runtime, everyMs, share, step, failed }: SweepLoopOptions): Loop {
+export function startSweepLoop({ runtime, everyMs, idleMs = everyMs, share, step, failed }: SweepLoopOptions): Loop {
   let restMs = everyMs
+  let idlePauseMs = everyMs
   return startLoop({
     runtime,
     everyMs: () => restMs,
@@ -35,7 +40,9 @@ export function startSweepLoop({ runtime, everyMs, share, step, failed }: SweepL
       // Also after a step that throws.
       restMs = everyMs
       const beganAtMs = runtime.monotonicMs()
-      const { more, waitedMs } = await step()
+      const { more, isIdle = false, waitedMs } = await step()
+      idlePauseMs = isIdle ? Math.min(idleMs, 2 * idlePauseMs) : everyMs
+      restMs = idlePauseMs
       if (!more) return
       const tookMs = Math.max(STEP_LEAST_MS, runtime.monotonicMs() - beganAtMs)
       const workedMs = Math.max(STEP_LEAST_MS, tookMs - waitedMs)
