@@ -54,6 +54,8 @@ export interface HeldLeases<T, End> {
 
 /** Often enough that a renewal which fails is tried several times before the lease ends. */
 const TICKS_PER_LEASE = 20
+/** A timer of Node's may fire a part of a millisecond early. */
+const EARLY_MS = 1
 
 export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Loss, End>): HeldLeases<T, End> {
   return new Leases(options)
@@ -68,6 +70,8 @@ class Leases<T, Loss, End> implements HeldLeases<T, End> {
   readonly #options: HeldLeasesOptions<T, Loss, End>
   readonly #ring = new Held<T, Loss, End>(this, null as T, { sentAtMs: 0, leaseMs: 0 })
   #timer: Timer | null = null
+  #firesAtMs = Number.POSITIVE_INFINITY
+  /** The shortest time between two looks: what is due soon after each other is renewed together. */
   #tickMs: number
   #stopped = false
   /** Rounds of renewals that failed since the store last answered. */
@@ -85,7 +89,7 @@ class Leases<T, Loss, End> implements HeldLeases<T, End> {
     // The store has just granted it.
     if (this.#failures > 0) this.#answered()
     this.#tickMs = Math.min(this.#tickMs, term.leaseMs / TICKS_PER_LEASE)
-    if (this.#timer === null) this.#arm()
+    if (held.renewAtMs < this.#firesAtMs) this.#armFor(held.renewAtMs)
     return held
   }
 
@@ -112,18 +116,35 @@ class Leases<T, Loss, End> implements HeldLeases<T, End> {
     return all
   }
 
+  /** For the next lease that is to be renewed, or that ends. */
   #arm(): void {
-    if (this.#ring.next !== null && this.#ring.next !== this.#ring)
-      this.#timer = this.#options.runtime.setTimer(this.#tickMs, () => this.#tick(), true)
+    const now = this.nowMs()
+    let next = Number.POSITIVE_INFINITY
+    for (const each of this.#held()) next = Math.min(next, this.#isOver(each, now) ? each.deadlineMs : each.renewAtMs)
+    this.#armFor(next)
+  }
+
+  #armFor(atMs: number): void {
+    this.#timer?.cancel()
+    this.#timer = null
+    this.#firesAtMs = atMs
+    if (atMs === Number.POSITIVE_INFINITY) return
+    const { runtime, tickMostMs = Number.POSITIVE_INFINITY } = this.#options
+    const waitMs = Math.min(tickMostMs, Math.max(this.#tickMs, atMs - this.nowMs()))
+    this.#timer = runtime.setTimer(waitMs, () => this.#tick(), true)
+  }
+
+  /** Nothing is left to do but to end it in time: its renewal is under way, or there are no more. */
+  #isOver(each: Held<T, Loss, End>, now: number): boolean {
+    return this.#stopped || each.renewing || now >= each.lastRenewalMs
   }
 
   #tick(): void {
-    this.#timer = null
     const now = this.nowMs()
     const due: Held<T, Loss, End>[] = []
     for (const each of this.#held()) {
       if (now >= each.deadlineMs) this.end(each, null)
-      else if (!this.#stopped && now >= each.renewAtMs && now < each.lastRenewalMs && !each.renewing) due.push(each)
+      else if (now >= each.renewAtMs - EARLY_MS && !this.#isOver(each, now)) due.push(each)
     }
     if (due.length > 0) void this.#renewDue(due)
     this.#arm()
@@ -139,6 +160,7 @@ class Leases<T, Loss, End> implements HeldLeases<T, End> {
         each.renewing = false
       }),
     )
+    this.#arm()
     if (errors.length === 0) return
     this.#failures += 1
     if (this.#failures === 1) this.#options.failed?.(errors[0])
