@@ -120,6 +120,10 @@ export const limits = {
   replayCacheMs: 1 * SECOND,
   /** A store call that takes longer has failed for its caller. */
   storeCallMs: 10 * SECOND,
+  /** Background work that is not due looks this often all the same, about: a wake may be lost, and a clock may be set. */
+  safetyPollMs: 30 * SECOND,
+  /** Background work that is due and cannot be done, such as a run of an unknown definition, is looked at this often. */
+  duePollMs: 1 * SECOND,
   /** A joiner without a wake reads again after this, doubling up to the cap. */
   joinPollBaseMs: 50,
   joinPollCapMs: 1 * SECOND,
@@ -139,7 +143,8 @@ export const limits = {
    */
   sweepShare: 0.25,
   /**
-   * The ledger looks this often whether the oldest records have ended: it is one step, and the table grows meanwhile.
+   * The ledger looks this often whether the oldest records have ended, because the table grows meanwhile: it is one step.
+   * While none has ended it looks less often, down to `sweepEveryMs`.
    */
   ledgerSweepEveryMs: 10 * SECOND,
   /** Records that one step of it looks at, at most: a store takes fewer where a step would keep others waiting. */
@@ -199,7 +204,10 @@ export const limits = {
   relayShareRows: 32,
   /** Calls of a publisher that may stay unanswered in one lane: each holds a batch in memory. */
   relayUnanswered: 4,
-  /** A relay with nothing to do looks again after this, doubling up to the cap: notifications are hints. */
+  /**
+   * A relay with nothing to do looks again after this, doubling up to the cap, and beyond it only when no message waits at
+   * all.
+   */
   relayPollBaseMs: 250,
   relayPollCapMs: 2 * SECOND,
   /**
@@ -221,8 +229,6 @@ export const limits = {
   relayBusyLooks: 4,
   /** Counting stops here: past it, "very many" is what an operator needs to know. */
   countRows: 100_000,
-  /** The local bus looks by itself this often: notifications are hints. */
-  localPollMs: 1 * SECOND,
   /** Deliveries that one statement of the local bus takes; more are taken by the next one. */
   localClaimRows: 256,
   /** Distinct keys watched by the per-key attempt limit. */
@@ -258,7 +264,7 @@ export const limits = {
   runTakeovers: 3,
   /** A run on its last takeover waits so long for an idle process, and then has that process for itself so long. */
   runAloneMs: 30 * SECOND,
-  /** How often an idle process looks for due runs: a timer is at most this late. */
+  /** How often a caller that waits for the end of a run in another process looks for it. */
   runPollMs: 1 * SECOND,
   /** How long `stop` waits for steps under way before it hands their runs over. */
   runDrainMs: 30 * SECOND,

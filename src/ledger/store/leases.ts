@@ -1,4 +1,4 @@
-import type { SqlSeam, SqlTx, SqlValue } from './sql.ts'
+import type { QueryHow, SqlSeam, SqlTx, SqlValue } from './sql.ts'
 
 /*
  * A lease gives a row to one process for a time. Three columns of the row say so: the holder, the fence, and the time from
@@ -42,8 +42,11 @@ export interface TakeRule {
   readonly returning: string
   /** What counts as free; left out, a row whose time has come. */
   readonly free?: string
-  /** For rows without an end of their own: they are held for as long as their holder is a member (`members.ts`). */
-  readonly endless?: true
+  /**
+   * For rows without an end of their own: they are held for as long as their holder is a member (`members.ts`). This stands
+   * where others have their end.
+   */
+  readonly endless?: 'NULL' | number
 }
 
 export interface LeaseSql<Key extends string> {
@@ -88,8 +91,8 @@ export function createLeaseSql<Key extends string>(
   const listed = (leases: readonly Lease<Key>[]) =>
     JSON.stringify(leases.map((lease) => ({ [key]: lease[key], fence: lease.fence })))
 
-  async function keysOf(tx: Pick<SqlTx, 'query'>, text: string, values: readonly SqlValue[]) {
-    const rows = await tx.query<{ key: string | number }>(text, values)
+  async function keysOf(tx: Pick<SqlSeam, 'query'>, text: string, values: readonly SqlValue[], how?: QueryHow) {
+    const rows = await tx.query<{ key: string | number }>(text, values, how)
     // PostgreSQL answers a bigint as text.
     return new Set(rows.map((row) => (keyType === 'bigint' ? Number(row.key) : row.key)))
   }
@@ -100,7 +103,7 @@ export function createLeaseSql<Key extends string>(
       const skip = dialect.lock(`for update of ${table} skip locked`)
       const wanted = which === undefined ? '' : ` AND ${which}`
       const next = `SELECT ${key} FROM ${table} WHERE ${free}${wanted} ORDER BY ${order} LIMIT ? ${skip}`
-      const change = `${holder} = ?, fence = fence + 1, ${freeAt} = ${endless ? 'NULL' : `${now} + ?`}`
+      const change = `${holder} = ?, fence = fence + 1, ${freeAt} = ${endless ?? `${now} + ?`}`
       return `UPDATE ${table} SET ${change}${set === undefined ? '' : `, ${set}`}
         WHERE ${dialect.isAnyOf(key, next)} RETURNING ${returning}`
     },
@@ -112,7 +115,7 @@ export function createLeaseSql<Key extends string>(
       WHERE t.${holder} = excluded.${holder} OR t.${freeAt} <= ${clock} RETURNING ${returning}`,
     held,
     listed,
-    renew: (leases, leaseMs) => keysOf({ query }, renew, [leaseMs, listed(leases)]),
+    renew: (leases, leaseMs) => keysOf({ query }, renew, [leaseMs, listed(leases)], { quiet: true }),
     async release(leases, { delayMs = 0, set } = {}) {
       if (leases.length === 0) return
       await query(`${end(set === undefined ? '' : `, ${set}`)} WHERE ${held}`, [delayMs, listed(leases)])

@@ -5,15 +5,13 @@ import type { SqlSeam } from './sql.ts'
  * holds; what a process held whose row is gone is free.
  */
 export interface Members {
-  /** Enters the list, or stays in it. */
-  join(id: string, leaseMs: number): Promise<void>
+  /** Enters the list, or stays in it. Answers how many live, itself included. */
+  join(id: string, leaseMs: number): Promise<number>
   /** Stays in the list. False when the row is gone: others have taken over what it held. */
   renew(id: string, leaseMs: number): Promise<boolean>
   leave(id: string): Promise<void>
   /** Removes those whose lease ended so long ago. */
   removeLapsed(agoMs?: number): Promise<void>
-  /** How many live. */
-  count(): Promise<number>
 }
 
 /** The statement that makes a table of members. */
@@ -21,30 +19,27 @@ export function membersTable(table: string, text: string, integer: string): stri
   return `CREATE TABLE ${table} (id ${text} PRIMARY KEY, lease_until ${integer} NOT NULL)`
 }
 
+/** A process that stays alive changes nothing that others wait for. */
+const QUIET = { quiet: true }
+
 export function createMembers({ query, now }: Pick<SqlSeam, 'query' | 'now'>, table: string): Members {
   return {
     async join(id, leaseMs) {
+      const others = `SELECT count(*) FROM ${table} AS o WHERE o.id <> ${table}.id AND o.lease_until > (SELECT ${now})`
       const text = `INSERT INTO ${table} (id, lease_until) VALUES (?, ${now} + ?)
-        ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until`
-      await query(text, [id, leaseMs])
+        ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until RETURNING (${others}) AS others`
+      const [row] = await query<{ others: unknown }>(text, [id, leaseMs], QUIET)
+      return Number(row?.others) + 1
     },
     async renew(id, leaseMs) {
-      return (
-        (await query(`UPDATE ${table} SET lease_until = ${now} + ? WHERE id = ? RETURNING id`, [leaseMs, id])).length >
-        0
-      )
+      const text = `UPDATE ${table} SET lease_until = ${now} + ? WHERE id = ? RETURNING id`
+      return (await query(text, [leaseMs, id], QUIET)).length > 0
     },
     async leave(id) {
       await query(`DELETE FROM ${table} WHERE id = ?`, [id])
     },
     async removeLapsed(agoMs = 0) {
       await query(`DELETE FROM ${table} WHERE lease_until <= ${now} - ?`, [agoMs])
-    },
-    async count() {
-      const [row] = await query<{ n: unknown }>(
-        `SELECT count(*) AS n FROM ${table} WHERE lease_until > (SELECT ${now})`,
-      )
-      return Number(row?.n)
     },
   }
 }

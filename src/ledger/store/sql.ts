@@ -70,12 +70,23 @@ export interface SqlSeam {
   readonly now: string
   /**
    * An SQL expression that wakes those who listen to the topic, in every process, when its transaction commits. It must be
-   * evaluated by a statement. On SQLite any commit of another process wakes them too.
+   * evaluated by a statement.
    */
   wake(topic: RoomTopic): string
-  /** A wake is a hint: it may be lost, or come for nothing, so that listeners also poll. */
-  listen(topic: RoomTopic, wake: () => void): Watch
+  /**
+   * Listeners hear at once of what wakes their topic, and within a second of any other change of the store, by whichever
+   * process. So they need no poll of their own to find out what others wrote: they sleep until something of theirs is due.
+   * A wake is a hint: it may come for nothing, and rarely it is lost, so that they look now and then all the same
+   * (`limits.safetyPollMs`).
+   */
+  listen(topic: RoomTopic, wake: (cause: WakeCause) => void): Watch
 }
+
+/** A listener's own topic, or any change of the store. On SQLite a commit of another process is always a `change`. */
+export type WakeCause = 'topic' | 'change'
+
+/** Wakes the listeners of all topics: what moves the store's clock makes anything due. */
+export const EVERY_TOPIC = '*'
 
 export interface QueryHow {
   /**
@@ -83,6 +94,11 @@ export interface QueryHow {
    * The text must be a constant, and find its rows by an index.
    */
   readonly hot?: boolean
+  /**
+   * For renewals of leases, which only keep things as they are: no listener is woken by them where that can be told, and
+   * after a power failure they may be missing. The statement writes, and ends with RETURNING.
+   */
+  readonly quiet?: boolean
 }
 
 /** A constant of the room that listens: lower-case letters, digits and colons, because it becomes part of the SQL. */

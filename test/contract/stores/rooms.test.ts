@@ -29,13 +29,19 @@ onEveryPlace(
   'a listener of a room is notified of a commit, in this process and from another, and not of a rollback',
   async (place) => {
     const mine = sqlStore(place.store)
+    // A process that only listens: on SQLite it hears of others by their commits, and of its own by their topics.
+    const listening = sqlStore(place.another())
     const other = sqlStore(place.another())
-    let wakes = 0
-    const watch = mine.sql.listen('proof', () => {
-      wakes += 1
-    })
-    await watch.ready
-    for (const store of [mine, other]) {
+    for (const [near, far] of [
+      [mine, mine],
+      [listening, other],
+    ] as const) {
+      const fromAfar = near !== far && place.address.kind === 'sqlite'
+      let wakes = 0
+      const watch = near.sql.listen('proof', (cause) => {
+        if (cause === 'topic' || fromAfar) wakes += 1
+      })
+      await watch.ready
       // On SQLite the first look, and whatever the other store did to open the file, may wake for nothing.
       await until('there are no more wakes for nothing', async () => {
         const before = wakes
@@ -43,11 +49,10 @@ onEveryPlace(
         return wakes === before
       })
       const before = wakes
-      const { sql } = store
       const wake = (fail: boolean) =>
-        store.transactions.run(async ({ tx }) => {
+        far.transactions.run(async ({ tx }) => {
           await tx.query("insert into business values (1, 'a', 'b')")
-          await tx.query(`SELECT ${sql.wake('proof')}`)
+          await tx.query(`SELECT ${far.sql.wake('proof')}`)
           if (fail) throw new Error('undone')
         }, TRANSACTION)
       await assert.rejects(wake(true), /undone/)
@@ -56,10 +61,30 @@ onEveryPlace(
       assert.equal(wakes, before)
       await wake(false)
       await until('the commit wakes', () => wakes > before)
+      watch.stop()
     }
-    watch.stop()
   },
 )
+
+onEveryPlace('a listener hears of any change of the store, by whichever process, without a topic', async (place) => {
+  const mine = sqlStore(place.store)
+  const other = sqlStore(place.another())
+  let changes = 0
+  const watch = mine.sql.listen('proof', (cause) => {
+    if (cause === 'change') changes += 1
+  })
+  await watch.ready
+  for (const store of [mine, other]) {
+    const before = changes
+    await store.sql.query("insert into business values (1, 'a', 'b')")
+    await until('the commit is heard', () => changes > before)
+  }
+  // What was not due a moment ago may be.
+  const before = changes
+  await place.advance(1_000)
+  await until('the clock is heard', () => changes > before)
+  watch.stop()
+})
 
 onEveryPlace('a topic is a constant, so that nothing slips into the SQL', async ({ store }) => {
   const sql = sqlOf(store)

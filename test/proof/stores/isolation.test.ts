@@ -153,18 +153,19 @@ testPostgres('a wake in one schema is not heard in another', async (t) => {
   const [a, b] = [await openStore(t), await openStore(t)]
   const heard: string[] = []
   const watches = [
-    a.sql.listen('proof', () => heard.push('a')),
-    b.sql.listen('proof', () => heard.push('b')),
-    b.sql.listen('end', () => heard.push('end')),
+    a.sql.listen('proof', (cause) => heard.push(`a ${cause}`)),
+    b.sql.listen('proof', (cause) => heard.push(`b ${cause}`)),
+    b.sql.listen('end', (cause) => heard.push(`end ${cause}`)),
   ]
   for (const { ready } of watches) await ready
   const before = heard.length
   await a.sql.query(`SELECT ${a.sql.wake('proof')}`)
   // Notifications of one server come in the order of their commits: what comes after it would have come after the other.
-  const ended = new Promise<void>((resolve) => watches.push(b.sql.listen('end', resolve)))
+  const { promise: ended, resolve } = Promise.withResolvers<void>()
+  watches.push(b.sql.listen('end', (cause) => (cause === 'topic' ? resolve() : undefined)))
   await b.sql.query(`SELECT ${b.sql.wake('end')}`)
   await ended
-  assert.ok(!heard.slice(before).includes('b'), heard.join())
+  assert.ok(!heard.slice(before).includes('b topic'), heard.join())
   for (const watch of watches) watch.stop()
 })
 

@@ -4,7 +4,7 @@ import { inTransaction } from '../../store/sql/connection.ts'
 import { clockOffsetFunction, nowSql } from './clock-sql.ts'
 import type { Core } from './core.ts'
 
-export function createClock(core: Core, testClock: boolean): StoreClock {
+export function createClock(core: Core, testClock: boolean, wakeAll: string): StoreClock {
   const { names } = core
   return {
     now: (call) =>
@@ -19,6 +19,7 @@ export function createClock(core: Core, testClock: boolean): StoreClock {
         await inTransaction(connection, `BEGIN; SELECT pg_advisory_xact_lock(${names.migrationLock})`, async () => {
           const [row] = await rows(`SELECT ${names.clockOffset} AS offset_ms`)
           await connection.script(clockOffsetFunction(names, Number(row?.['offset_ms']) + ms))
+          await connection.script(`SELECT ${wakeAll}`)
         })
       })
     },

@@ -113,7 +113,7 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
     claims,
     queries: createSqlQueries(tables),
     upkeep: createUpkeep(tables),
-    clock: createClock(core, testClock),
+    clock: createClock(core, testClock, watchers.wakeAll),
     transactions,
     foreign: createForeign({ core, steps, watchers }),
     sql: createSqlSeam({ core, watchers, transactions, lanes: roomLanes }),

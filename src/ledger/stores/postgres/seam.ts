@@ -59,6 +59,20 @@ export function createSqlSeam({ core, watchers, transactions, lanes }: SeamParts
     )
   }
 
+  function plain<Row>(text: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
+    return core.write(
+      CALL,
+      async ({ connection }) => {
+        const statement = { text: numbered(text), values: [...values] }
+        if (findTables === '') return rowsOf<Row>(await connection.query(statement))
+        // The path holds for a transaction only, so that the client goes back to the user as it came.
+        const result = await inTransaction(connection, `BEGIN; ${findTables}`, () => connection.query(statement))
+        return rowsOf<Row>(result)
+      },
+      told,
+    )
+  }
+
   return {
     ...plainTexts,
     dialect: postgres,
@@ -75,22 +89,23 @@ export function createSqlSeam({ core, watchers, transactions, lanes }: SeamParts
       core.pendingSql(
         Object.fromEntries(Object.entries(rooms).map(([room, migrations]) => [room, migrations.map(statementsOf)])),
       ),
-    query: <Row = SqlRow>(text: string, values: readonly SqlValue[] = [], how: QueryHow = {}) => {
-      if (how.hot === true) return hot<Row>(text, values)
-      return core.write(
-        CALL,
-        async ({ connection }) => {
-          const statement = { text: numbered(text), values: [...values] }
-          if (findTables === '') return rowsOf<Row>(await connection.query(statement))
-          // The path holds for a transaction only, so that the client goes back to the user as it came.
-          const result = await inTransaction(connection, `BEGIN; ${findTables}`, () => connection.query(statement))
-          return rowsOf<Row>(result)
-        },
-        told,
-      )
+    query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = [], how: QueryHow = {}) => {
+      if (how.quiet !== true) return await (how.hot === true ? hot<Row>(text, values) : plain<Row>(text, values))
+      const rows = await plain<Row & Numbered>(withNumber(text), values)
+      if (rows[0] !== undefined) watchers.quiet(rows[0].onceonly_transaction)
+      return rows
     },
     script: <T>(begin: () => Script<T>) => transactions.run(({ tx }) => runIn(tx, begin()), SCRIPT_CALL),
   }
+}
+
+interface Numbered {
+  readonly onceonly_transaction: string
+}
+
+/** A statement that writes, with the number of its transaction in each row. */
+function withNumber(text: string): string {
+  return `WITH quiet AS (${text}) SELECT quiet.*, pg_current_xact_id()::text AS onceonly_transaction FROM quiet`
 }
 
 function statementsOf({ version, oldestCode, up }: Migration) {

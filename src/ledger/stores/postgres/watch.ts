@@ -1,16 +1,17 @@
 import type { RecordId } from '../../core/identity.ts'
 import { SECOND } from '../../core/limits.ts'
 import { backoffMs } from '../../core/retry.ts'
-import { createDeadline } from '../../store/deadline.ts'
+import { createDeadline, type Deadline } from '../../store/deadline.ts'
 import type { Wake, Watch } from '../../store/port.ts'
-import type { RoomTopic } from '../../store/sql.ts'
-import { checkRoomTopic } from '../../store/sql.ts'
+import type { RoomTopic, WakeCause } from '../../store/sql.ts'
+import { checkRoomTopic, EVERY_TOPIC } from '../../store/sql.ts'
 import type { Clients } from './clients.ts'
 import type { Connection } from './connection.ts'
 import type { PgNotification } from './driver.ts'
-import { timeoutError } from './errors.ts'
+import { leavesConnectionUsable, timeoutError } from './errors.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
+import { createSnapshots, SNAPSHOT_SQL } from './snapshots.ts'
 
 export interface Watchers {
   watch(wake: Wake): Watch
@@ -18,7 +19,11 @@ export interface Watchers {
   changed(ids: readonly RecordId[]): void
   /** For other rooms: an expression that notifies, and the ear for it. */
   wake(topic: RoomTopic): string
-  listen(topic: RoomTopic, wake: () => void): Watch
+  /** The same for the listeners of all topics. */
+  readonly wakeAll: string
+  listen(topic: RoomTopic, wake: (cause: WakeCause) => void): Watch
+  /** A transaction of this process, by its number, that no listener needs to hear of. */
+  quiet(transaction: string): void
   /** Settles when no connection listens any more, unless there are watches. */
   rest(): Promise<void>
   stop(): Promise<void>
@@ -26,8 +31,11 @@ export interface Watchers {
 
 /** Connecting, and each sign of life, must be answered within this. */
 const ANSWER_MS = 10 * SECOND
-/** A connection that died without a word is noticed after this, at the latest; until then those who wait poll. */
-const ALIVE_EVERY_MS = 30 * SECOND
+/**
+ * One short statement this often says whether anything was committed, for all listeners together; and that the connection
+ * lives.
+ */
+const LOOK_EVERY_MS = 1 * SECOND
 const RECONNECT = { baseMs: 100, capMs: 5 * SECOND }
 /** Without a session of our own there are no notifications. What another process changed is noticed this much later at most. */
 const POLL_MS = 500
@@ -35,6 +43,7 @@ const POLL_MS = 500
 export function createWatchers(clients: Clients, names: Names): Watchers {
   const wakes = new Set<Wake>()
   const ears = new Set<Ear>()
+  const snapshots = createSnapshots()
   let listener: Listener | null = null
   let ending: Promise<unknown> = Promise.resolve()
 
@@ -44,14 +53,27 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
 
   function heard(payload: string | null): void {
     if (payload === null || !payload.startsWith(ROOM)) tell(payload === null ? null : [payload])
-    for (const { topic, wake } of ears) if (payload === null || payload === ROOM + topic) wake()
+    if (payload === null || payload === ROOM + EVERY_TOPIC) return changed()
+    for (const { topic, wake } of ears) if (payload === ROOM + topic) wake('topic')
+  }
+
+  function changed(): void {
+    for (const { wake } of ears) wake('change')
+  }
+
+  /** Null when the server could not say. */
+  function looked(snapshot: string | null): void {
+    if (snapshot !== null && !snapshots.hasChanged(snapshot)) return
+    changed()
+    // Without notifications those who wait for a record rely on it, too.
+    if (clients.mode() === 'transaction') tell(null)
   }
 
   /**
    * One connection for all watches. What waits for records keeps its watch for a while, so that it is not made anew.
    */
   function ready(): Promise<void> {
-    listener ??= createListener(clients, names, heard)
+    listener ??= createListener(clients, names, { heard, looked })
     return listener.ready()
   }
 
@@ -73,14 +95,17 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
     return { ready: ready(), stop }
   }
 
+  // As text: Prisma cannot read a column of the type that it has by itself.
+  const wake = (topic: string) => `pg_notify(${quoteText(names.channel)}, ${quoteText(ROOM + topic)})::text`
   return {
     watch: (wake) => {
       // A function may watch twice, and each of its watches ends by itself.
       const own: Wake = (ids) => wake(ids)
       return watchOf(wakes, own)
     },
-    // As text: Prisma cannot read a column of the type that it has by itself.
-    wake: (topic) => `pg_notify(${quoteText(names.channel)}, ${quoteText(ROOM + checkRoomTopic(topic))})::text`,
+    wake: (topic) => wake(checkRoomTopic(topic)),
+    wakeAll: wake(EVERY_TOPIC),
+    quiet: snapshots.quiet,
     listen: (topic, wake) => {
       const ear = { topic: checkRoomTopic(topic), wake }
       return watchOf(ears, ear)
@@ -101,7 +126,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
 
 interface Ear {
   readonly topic: RoomTopic
-  wake(): void
+  wake(cause: WakeCause): void
 }
 
 /** Distinguishes a room's topic from the id of a record, which is hexadecimal. */
@@ -113,11 +138,18 @@ interface Listener {
   stop(): Promise<void>
 }
 
+interface Heard {
+  /** A notification; null when some may have been missed. */
+  heard(payload: string | null): void
+  /** What is committed on the server, in its own words; null when it did not say. */
+  looked(snapshot: string | null): void
+}
+
 /**
  * One connection that does nothing but LISTEN. It comes back by itself, and then says that anything may have changed. Where
- * a connection leads to another session in every transaction it would hear nothing: then those who listen poll.
+ * a connection leads to another session in every transaction it would hear nothing: then it only looks.
  */
-function createListener(clients: Clients, names: Names, tell: (payload: string | null) => void): Listener {
+function createListener(clients: Clients, names: Names, { heard, looked }: Heard): Listener {
   const stopping = new AbortController()
   let ready = Promise.withResolvers<void>()
   const life = live()
@@ -127,29 +159,47 @@ function createListener(clients: Clients, names: Names, tell: (payload: string |
       const connection = await connect().catch(() => null)
       if (clients.mode() === 'transaction') {
         ready.resolve()
-        await pollUntilStopped()
+        await lookUntilStopped()
         return
       }
       if (connection === null) {
         ready.resolve()
         failures += 1
-        await pause(backoffMs(failures, RECONNECT, Math.random()), stopping.signal)
+        await pauseLooking(backoffMs(failures, RECONNECT, Math.random()))
         continue
       }
       failures = 0
       ready.resolve()
       // Changes during the disconnect are unknown.
-      if (!first) tell(null)
+      if (!first) heard(null)
       await untilBroken(connection)
       ready = Promise.withResolvers<void>()
     }
     ready.resolve()
   }
 
-  async function pollUntilStopped(): Promise<void> {
+  /** Meanwhile listeners look for themselves, once a second. */
+  async function pauseLooking(ms: number): Promise<void> {
+    for (let leftMs = ms; leftMs > 0 && !stopping.signal.aborted; leftMs -= LOOK_EVERY_MS) {
+      looked(null)
+      await pause(Math.min(leftMs, LOOK_EVERY_MS), stopping.signal)
+    }
+  }
+
+  async function lookUntilStopped(): Promise<void> {
     while (!stopping.signal.aborted) {
       await pause(POLL_MS, stopping.signal)
-      if (!stopping.signal.aborted) tell(null)
+      if (stopping.signal.aborted) return
+      const deadline = createDeadline(ANSWER_MS, stopping.signal)
+      try {
+        const connection = await clients.borrow(deadline)
+        await look(connection, deadline)
+        connection.release()
+      } catch {
+        looked(null)
+      } finally {
+        deadline.end()
+      }
     }
   }
 
@@ -168,7 +218,7 @@ function createListener(clients: Clients, names: Names, tell: (payload: string |
         connection.release()
         return null
       }
-      connection.client.on('notification', heard)
+      connection.client.on('notification', notified)
       await connection.script(`LISTEN ${names.channel}`).catch(fail)
       return connection
     } finally {
@@ -176,8 +226,20 @@ function createListener(clients: Clients, names: Names, tell: (payload: string |
     }
   }
 
-  function heard({ channel, payload }: PgNotification): void {
-    if (channel === names.channel && payload !== undefined) tell(payload)
+  function notified({ channel, payload }: PgNotification): void {
+    if (channel === names.channel && payload !== undefined) heard(payload)
+  }
+
+  async function look(connection: Connection, deadline: Deadline): Promise<void> {
+    deadline.onPassed(() => connection.destroy(timeoutError(ANSWER_MS, 'no')))
+    try {
+      const [result] = await connection.script(SNAPSHOT_SQL)
+      const [row] = (result?.rows ?? []) as readonly { readonly snapshot?: string }[]
+      looked(row?.snapshot ?? null)
+    } catch (error) {
+      if (!leavesConnectionUsable(error)) connection.destroy(error as Error)
+      looked(null)
+    }
   }
 
   async function untilBroken(connection: Connection): Promise<void> {
@@ -185,12 +247,10 @@ function createListener(clients: Clients, names: Names, tell: (payload: string |
     connection.whenBroken(() => over.abort())
     const either = AbortSignal.any([over.signal, stopping.signal])
     for (;;) {
-      await pause(ALIVE_EVERY_MS, either)
+      await pause(LOOK_EVERY_MS, either)
       if (either.aborted) break
       const deadline = createDeadline(ANSWER_MS, stopping.signal)
-      deadline.onPassed(() => connection.destroy(timeoutError(ANSWER_MS, 'no')))
-      await connection.script('SELECT 1').catch((error: unknown) => connection.destroy(error as Error))
-      deadline.end()
+      await look(connection, deadline).finally(() => deadline.end())
     }
     // Closed rather than returned: no other user of the pool shall get our notifications.
     connection.destroy(new Error('The listener ended.'))

@@ -33,6 +33,8 @@ export interface Engine {
    * next commit of another lane: nothing relies on them.
    */
   write<T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T): Promise<T>
+  /** One statement in the upkeep lane, which commits by itself. `onWrite` does not hear of it. */
+  writeQuietly<T>(call: Call, statement: (writer: Connection) => T): Promise<T>
   /** A transaction whose work may wait: the work commits, or rolls back, by itself. */
   hold<T>(waitMs: number, work: (connection: Connection) => Promise<T>): Promise<T>
   /** Refuses when another file has the name of the one that is open. */
@@ -51,6 +53,8 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   const queue = createWriterQueue()
   let listener = (_topics: ReadonlySet<string>) => {}
   let versions = { writer: -1, transaction: -1 }
+  /** Whether the transaction connection may have committed since the last look at the versions. */
+  let heldSince = true
   let connections: Connections | null = null
   /** A disk or file error happened: the connections are reopened as soon as they are idle. */
   let suspect = false
@@ -114,8 +118,20 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   function othersCommitted(): boolean {
     const { writer, transaction } = current()
     const before = versions
-    versions = { writer: dataVersionOf(writer), transaction: dataVersionOf(transaction) }
-    return versions.writer !== before.writer && versions.transaction !== before.transaction
+    const byWriter = dataVersionOf(writer)
+    // Then only our own writer can have committed, and the other connection has nothing to add.
+    const onlyWriter = !heldSince && byWriter === before.writer
+    versions = { writer: byWriter, transaction: onlyWriter ? UNKNOWN : dataVersionOf(transaction) }
+    heldSince = false
+    return byWriter !== before.writer && versions.transaction !== before.transaction
+  }
+
+  /** From here on a change that the writer sees may be our own; up to here it was not. */
+  function noteHeld(): void {
+    const { writer, transaction } = current()
+    const isUnknown = !heldSince && versions.transaction === UNKNOWN
+    if (isUnknown && dataVersionOf(writer) === versions.writer) versions.transaction = dataVersionOf(transaction)
+    heldSince = true
   }
 
   const beginWriter = () => begin('writer')
@@ -244,12 +260,32 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
       const turn = { lane, waitMs: call.timeoutMs, late: lateWrite, begin: beginUpkeep }
       return await queue.run(turn, () => writeUpkeep(work))
     },
+    writeQuietly: async <T>(call: Call, statement: (writer: Connection) => T) => {
+      if (stopping !== null) throw stopped(path)
+      const done: { value: T }[] = []
+      const begin = () => {
+        sync('NORMAL')
+        try {
+          checkFile()
+          done.push({ value: statement(current().writer) })
+          return true
+        } catch (error) {
+          if (isBusy(error)) return false
+          throw translate(error, 'maybe')
+        } finally {
+          sync('FULL')
+        }
+      }
+      await queue.run({ lane: 'upkeep', waitMs: call.timeoutMs, late: lateWrite, begin }, () => undefined)
+      return (done[0] as { value: T }).value
+    },
     hold: (waitMs, work) => {
       if (stopping !== null) return Promise.reject(stopped(path))
       const turn = { lane: 'transaction', waitMs, late: lateTransaction, begin: beginTransaction } as const
       return queue.run(turn, async () => {
         const { transaction } = current()
         held = true
+        noteHeld()
         try {
           return await work(transaction)
         } catch (error) {
@@ -271,6 +307,9 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     },
   }
 }
+
+/** Of a version that was not asked for. */
+const UNKNOWN = -2
 
 /** What was rolled back for certain wakes no listener. */
 function mayBeWritten(error: unknown): boolean {

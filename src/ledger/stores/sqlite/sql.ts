@@ -5,9 +5,9 @@ import { limits, MINUTE } from '../../core/limits.ts'
 import { plainTexts } from '../../store/encryption/plain.ts'
 import { tablesTooOld } from '../../store/migrations.ts'
 import { runAtOnce } from '../../store/script.ts'
-import type { Migration, Script, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import type { Migration, QueryHow, Script, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
 import { checkRoomTopic } from '../../store/sql.ts'
-import { NOW_SQL, wakeSql } from './connection.ts'
+import { type Connection, NOW_SQL, wakeSql } from './connection.ts'
 import { sqlite } from './dialect.ts'
 import type { Engine } from './engine.ts'
 import { isReadonly } from './errors.ts'
@@ -47,7 +47,7 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
         db.close()
       }
     },
-    query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) => {
+    query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = [], { quiet = false }: QueryHow = {}) => {
       if (mayOnlyRead.test(text)) {
         const answer = await engine.read(CALL, ({ statements }) => {
           try {
@@ -60,7 +60,8 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
         })
         if (answer !== null) return answer
       }
-      return await engine.write('batch', CALL, ({ statements }) => statements.query<Row>(text, values))
+      const work = ({ statements }: Connection) => statements.query<Row>(text, values)
+      return await (quiet ? engine.writeQuietly(CALL, work) : engine.write('batch', CALL, work))
     },
     script: <T>(begin: () => Script<T>) =>
       engine.write('batch', CALL, ({ statements }) => runAtOnce(begin(), statements.query)),

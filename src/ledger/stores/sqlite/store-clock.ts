@@ -1,5 +1,6 @@
 import { checkAdvance } from '../../store/advance.ts'
 import type { StoreClock } from '../../store/port.ts'
+import { EVERY_TOPIC } from '../../store/sql.ts'
 import type { Engine } from './engine.ts'
 import { nowOf } from './meta.ts'
 
@@ -8,7 +9,10 @@ export function createStoreClock(engine: Engine, testClock: boolean): StoreClock
     now: (call) => engine.read(call, (reader) => nowOf(reader.meta.clock(), engine.time)),
     advance: async (ms, call) => {
       checkAdvance(ms, testClock)
-      await engine.write('batch', call, (writer) => writer.meta.addOffset(ms))
+      await engine.write('batch', call, (writer) => {
+        writer.meta.addOffset(ms)
+        writer.woken.add(EVERY_TOPIC)
+      })
     },
   }
 }

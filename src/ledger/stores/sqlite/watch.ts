@@ -1,37 +1,48 @@
 import type { RecordId } from '../../core/identity.ts'
 import { SECOND } from '../../core/limits.ts'
 import type { Wake, Watch } from '../../store/port.ts'
+import { EVERY_TOPIC, type WakeCause } from '../../store/sql.ts'
 import type { Engine } from './engine.ts'
 import { dataVersionOf } from './engine.ts'
+import { createFileWatch } from './file-watch.ts'
 
 interface Ear {
   readonly topic: string
-  wake(): void
+  wake(cause: WakeCause): void
 }
 
 export interface Watchers {
   watch(wake: Wake): Watch
   /** Called after every commit of this process: wakes who waits here, and notices what others did meanwhile. */
   committed(wakesBefore: number, wakesAfter: number, woken: readonly RecordId[]): void
-  /** For other rooms: woken by commits of this process that woke the topic, and by any commit of another process. */
-  listen(topic: string, wake: () => void): Watch
+  /**
+   * For other rooms: woken at once by commits of this process that woke the topic and by any commit of another process,
+   * and a second later by any other commit of this process.
+   */
+  listen(topic: string, wake: (cause: WakeCause) => void): Watch
   stop(): void
 }
 
 /** A joiner in another process learns of a settle this much later at most; a poll takes some microseconds. */
 const POLL_MS = 20
-/** After this long without a commit the file is quiet, and is polled less often. */
+/** After this long without a commit of another process the file is quiet, and its changes are waited for. */
 const QUIET_MS = 1 * SECOND
 /**
- * How much later at most a listener learns of the first commit of another process to a quiet file. Listeners also poll every
- * second or two; a waiter for a record keeps the file awake, and commits of this process are noticed at once.
+ * How often a quiet file is polled where its changes are not announced. A waiter for a record keeps the file awake, and
+ * commits of this process are noticed at once.
  */
 const DOZE_MS = 200
+/** How often it is polled where they are, as a check on what announces them. */
+const CHECK_MS = 5 * SECOND
+/** Commits of this process since the last poll, from which on announcements of them cost more than polls. */
+const BUSY_WRITES = 2
+/** Listeners hear this much later of a commit of this process that did not wake their topic. */
+const STIR_MS = 1 * SECOND
 const POLL_CALL = { timeoutMs: 1 * SECOND }
 
 const MISSED = -1
 
-export function createWatchers(engine: Engine): Watchers {
+export function createWatchers(engine: Engine, makeFileWatch = createFileWatch): Watchers {
   const wakes = new Set<Wake>()
   const ears = new Set<Ear>()
   let timer: NodeJS.Timeout | null = null
@@ -42,6 +53,25 @@ export function createWatchers(engine: Engine): Watchers {
   let known: number | null = null
   let dataVersion = -1
   let asking: Promise<void> | null = null
+  /** Of this process, since the last poll. */
+  let writes = 0
+  let stirring: NodeJS.Timeout | null = null
+  let stirredVersion = -1
+  // Every commit is written to the log first.
+  const file = makeFileWatch(`${engine.path}-wal`, announced)
+  /** Since the last poll. */
+  let wasAnnounced = false
+  /** The changes found last were announced: only then may polls be rare. */
+  let isAnnounced = false
+
+  function announced(): void {
+    wasAnnounced = true
+    isAnnounced = true
+    if (!dozing) return
+    // What this process wrote is announced, too.
+    if (writes > 0) pollIn(POLL_MS)
+    else pollNow()
+  }
 
   /** Later: a caller must never be called back from inside its own call. */
   function tell(ids: readonly RecordId[] | null): void {
@@ -52,10 +82,11 @@ export function createWatchers(engine: Engine): Watchers {
 
   /** Null stands for all topics. */
   function hear(topics: ReadonlySet<string> | null): void {
-    const woken = [...ears].filter(({ topic }) => topics?.has(topic) !== false)
+    const isAny = topics === null || topics.has(EVERY_TOPIC)
+    const woken = [...ears].filter(({ topic }) => isAny || topics.has(topic))
     if (woken.length === 0) return
     queueMicrotask(() => {
-      for (const ear of woken) if (ears.has(ear)) ear.wake()
+      for (const ear of woken) if (ears.has(ear)) ear.wake(isAny ? 'change' : 'topic')
     })
   }
 
@@ -76,19 +107,34 @@ export function createWatchers(engine: Engine): Watchers {
     try {
       await engine.read(POLL_CALL, (reader) => {
         const version = dataVersionOf(reader)
-        if (version === dataVersion) return
+        const hasChanged = version !== dataVersion
         dataVersion = version
+        if (hasChanged && file.isArmed()) isAnnounced = wasAnnounced
+        wasAnnounced = false
         // Own commits keep no file awake: they wake their listeners themselves.
-        if (engine.othersCommitted()) {
+        if (hasChanged && engine.othersCommitted()) {
           quietMs = 0
           hear(null)
+        } else if (writes === 0 && stirring === null) {
+          // A renewal of this process, which no listener needs to hear of.
+          stirredVersion = version
         }
-        seen(reader.meta.read().wakes)
+        if (wakes.size > 0 && (hasChanged || known === null)) seen(reader.meta.read().wakes)
       })
     } catch {
       // Whatever happens while the store cannot be asked counts as a wake once it can.
-      known = MISSED
+      if (wakes.size > 0) known = MISSED
+      dataVersion = -1
     }
+  }
+
+  /** Commits that changed nothing are not worth a look. */
+  async function stir(): Promise<void> {
+    stirring = null
+    const version = await engine.read(POLL_CALL, dataVersionOf).catch(() => -1)
+    if (version !== -1 && version === stirredVersion) return
+    stirredVersion = version
+    hear(null)
   }
 
   function pollOn(): void {
@@ -98,20 +144,42 @@ export function createWatchers(engine: Engine): Watchers {
 
   function pollIn(ms: number): void {
     if (timer !== null) clearTimeout(timer)
-    dozing = ms === DOZE_MS
-    const own = setTimeout(() => {
+    dozing = ms >= DOZE_MS
+    timer = setTimeout(() => {
       quietMs += ms
-      void poll().finally(() => {
-        if (timer === own) pollIn(wakes.size === 0 && quietMs >= QUIET_MS ? DOZE_MS : POLL_MS)
-      })
+      pollNow()
     }, ms)
-    timer = own
     timer.unref()
+  }
+
+  function pollNow(): void {
+    const own = timer
+    dozing = false
+    void poll().finally(() => {
+      if (timer === own && own !== null) pollIn(restMs())
+    })
+  }
+
+  function restMs(): number {
+    const isBusy = writes >= BUSY_WRITES
+    const isQuiet = wakes.size === 0 && quietMs >= QUIET_MS
+    writes = 0
+    if (!isQuiet || isBusy) {
+      file.disarm()
+      return isQuiet ? DOZE_MS : POLL_MS
+    }
+    if (file.isArmed()) return isAnnounced ? CHECK_MS : DOZE_MS
+    file.arm()
+    // What was written before it was armed is not announced: once more.
+    return file.isArmed() ? POLL_MS : DOZE_MS
   }
 
   function pollOff(): void {
     if (timer !== null) clearTimeout(timer)
+    if (stirring !== null) clearTimeout(stirring)
     timer = null
+    stirring = null
+    file.disarm()
     dozing = false
     quietMs = 0
     known = null
@@ -120,12 +188,17 @@ export function createWatchers(engine: Engine): Watchers {
 
   function quieten(): void {
     if (wakes.size + ears.size === 0) pollOff()
+    if (wakes.size === 0) known = null
   }
 
   // The next poll finds out whether a write changed anything.
   engine.onWrite((topics) => {
+    writes += 1
     if (topics.size > 0) hear(topics)
     if (dozing) pollIn(POLL_MS)
+    if (ears.size === 0 || stirring !== null) return
+    stirring = setTimeout(() => void stir(), STIR_MS)
+    stirring.unref()
   })
 
   return {
@@ -138,7 +211,8 @@ export function createWatchers(engine: Engine): Watchers {
         wakes.delete(own)
         quieten()
       }
-      return { ready: poll(), stop }
+      // A poll that is under way may have begun before there was anything to watch for.
+      return { ready: (asking ?? Promise.resolve()).then(poll), stop }
     },
     listen: (topic, wake) => {
       const own = { topic, wake }

@@ -143,7 +143,7 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
         listen(_topic, wake) {
           const listener = () => {
             if (process.crashed) listeners.delete(listener)
-            else runtime.setTimer(line.latencyMs(), wake, true)
+            else runtime.setTimer(line.latencyMs(), () => wake('topic'), true)
           }
           listeners.add(listener)
           return { ready: Promise.resolve(), stop: () => void listeners.delete(listener) }
