@@ -98,7 +98,12 @@ test('after it was busy it polls often for a while, because writers do not notif
         forget: unused,
       },
       rows: {
-        next: async () => ({ now: 0, rows: asked++ < busyLooks ? [rowOf('a', asked)] : [], full: new Set() }),
+        next: async () => ({
+          now: 0,
+          rows: asked++ < busyLooks ? [rowOf('a', asked)] : [],
+          full: new Set(),
+          isEmpty: false,
+        }),
         mark: async (_tenures, rows) => rows.length,
         fail: async () => [],
         hold: async () => [],

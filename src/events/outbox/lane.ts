@@ -125,9 +125,9 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     // 1. Only what is ours for long enough to be published and marked.
     const tenures = leases.current(settings.publishMs).filter(({ partition }) => mine(partition))
     const wanted = tenures.map(({ partition }) => ({ partition, rows: shareOf(partition) }))
-    const { now, rows: found, full: again } = await rows.next(wanted)
+    const { now, rows: found, full: again, isEmpty } = await rows.next(wanted)
     full = again
-    if (found.length === 0) return await sleepy()
+    if (found.length === 0) return await sleepy(isEmpty)
     // 2. What stands behind a parked message of its key joins it.
     const held = found.filter(({ attempts }) => attempts === null)
     for (const { message } of await rows.hold(tenures, held)) {
@@ -158,7 +158,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
   }
 
   /** Nothing to publish. Turns notifications on again, then polls once more. */
-  async function sleepy(): Promise<number> {
+  async function sleepy(isEmpty: boolean): Promise<number> {
     looks = Math.min(0, looks) - 1
     if (!listening) {
       await leases.listen(all(), true)
@@ -166,7 +166,8 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
       dozingFromMs = runtime.monotonicMs()
       return 0
     }
-    const pollMs = Math.min(limits.relayPollCapMs, limits.relayPollBaseMs * 2 ** Math.min(-looks, 10))
+    const capMs = isEmpty ? limits.safetyPollMs : limits.relayPollCapMs
+    const pollMs = Math.min(capMs, limits.relayPollBaseMs * 2 ** Math.min(-looks, 10))
     if (dozingFromMs === null) return pollMs
     // A transaction that added before and commits only now sends no notification: the relay polls for it, less often
     // the

@@ -1,10 +1,9 @@
-import { limits } from '../../ledger/core/limits.ts'
-import type { HeldLease } from '../../ledger/store/held-leases.ts'
-import { createHeldRows, together } from '../../ledger/store/held-rows.ts'
+import { FOREVER, limits } from '../../ledger/core/limits.ts'
 import type { LeaseSql } from '../../ledger/store/leases.ts'
 import { createLeaseSql } from '../../ledger/store/leases.ts'
 import { createMembers } from '../../ledger/store/members.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
+import { createLeaseClock } from '../../runtime/lease-clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { PARTITIONS, RELAYS } from './tables.ts'
 
@@ -30,13 +29,13 @@ export interface Balance {
 }
 
 /**
- * Which partitions this relay may publish: a fair share of them, each under a lease that is renewed while the relay
- * lives.
+ * Which partitions this relay may publish: a fair share of them, each under a fence of its own, for as long as the relay
+ * keeps its own lease.
  */
 export interface Leases {
-  /** Those whose lease lasts at least this much longer. */
+  /** Its partitions, if its lease lasts at least this much longer. */
   current(leastMs: number): readonly Tenure[]
-  /** Counts the relays, and takes what is free up to our share. */
+  /** Renews our lease, counts the relays, and takes what is free up to our share. */
   round(): Promise<Balance>
   /** A write under our fence did nothing: drops the partitions that are no longer ours. Takes none. */
   check(): Promise<void>
@@ -56,64 +55,59 @@ export interface LeasesOptions {
   readonly leaseMs: number
   /** Another relay has these partitions now. */
   lost?(partitions: readonly number[]): void
-  failed?(error: unknown): void
-  recovered?(failures: number): void
 }
 
+/** SQL, a condition on partitions: no relay that lives holds it. */
+export function unheldSql(now: string): string {
+  return `NOT EXISTS (SELECT 1 FROM ${RELAYS} AS m WHERE m.id = ${PARTITIONS.table}.holder AND m.lease_until > ${now})`
+}
+
+/** A relay has one lease, as a member. Its partitions are held for as long as that lasts. */
 export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
-  const { runtime, relay, leaseMs, lost, failed = () => {}, recovered = () => {} } = options
+  const { runtime, relay, leaseMs, lost } = options
   const leases = partitionLeases(sql)
   const members = createMembers(sql, RELAYS)
-  const held = new Map<number, { readonly tenure: Tenure; readonly lease: HeldLease<true> }>()
+  const held = new Map<number, Tenure>()
   let changed = false
-  const report = together(async (partitions: readonly number[]) => lost?.(partitions))
-  const holder = createHeldRows<'partition', Tenure>({
-    runtime,
-    leases,
-    leaseMs,
-    ended({ partition }, how) {
-      held.delete(partition)
-      changed = true
-      if (how === 'taken') void report(partition)
-    },
-    failed,
-    recovered,
-  })
+  const nowMs = createLeaseClock(runtime)
+  let endsAtMs = Number.NEGATIVE_INFINITY
+  const lasts = (ms: number) => nowMs() + ms < endsAtMs
   // What this relay holds by the record alone is taken again: the answer to an earlier take was lost. Each relay begins at
   // a place of its own, so that two of them rarely want the same rows.
   const take = leases.takeText({
-    free: `(free_at <= (SELECT ${sql.now}) OR (holder = ? AND NOT ${leases.held}))`,
+    endless: FOREVER,
+    free: `(${unheldSql(`(SELECT ${sql.now})`)} OR (holder = ? AND NOT ${leases.held}))`,
     order: `(partition + CAST(? AS integer)) % ${limits.outboxPartitions}`,
     set: 'listening = 1',
     returning: 'partition, fence',
   })
-  const tenures = () => [...held.values()].map(({ tenure }) => tenure)
+  const tenures = () => [...held.values()]
 
   async function takeMissing(missing: number): Promise<void> {
-    const sentAtMs = holder.nowMs()
     const start = Math.floor(runtime.random() * limits.outboxPartitions)
-    const values = [relay, leaseMs, relay, leases.listed(tenures()), start, missing]
+    const values = [relay, relay, leases.listed(tenures()), start, missing]
     const rows = await sql.query<{ partition: unknown; fence: unknown }>(take, values)
     if (rows.length > 0) changed = true
     for (const row of rows) {
       const tenure = { partition: Number(row.partition), fence: Number(row.fence) }
-      held.set(tenure.partition, { tenure, lease: holder.hold(tenure, sentAtMs) })
+      held.set(tenure.partition, tenure)
     }
   }
 
   function letGo(given: readonly Tenure[]): void {
     if (given.length > 0) changed = true
-    for (const { partition } of given) {
-      held.get(partition)?.lease.letGo()
-      held.delete(partition)
-    }
+    for (const { partition } of given) held.delete(partition)
   }
 
   return {
-    current: (leastMs) => [...held.values()].filter(({ lease }) => lease.lasts(leastMs)).map(({ tenure }) => tenure),
+    current: (leastMs) => (lasts(leastMs) ? tenures() : []),
     async round() {
-      await members.join(relay, leaseMs)
-      const relays = Math.max(1, await members.count())
+      // What another relay may have by now is taken anew, under another fence.
+      if (!lasts(0)) letGo(tenures())
+      // The lease cannot have begun earlier at the store.
+      const sentAtMs = nowMs()
+      const relays = await members.join(relay, leaseMs)
+      endsAtMs = sentAtMs + leaseMs
       const share = Math.ceil(limits.outboxPartitions / relays)
       const missing = share - held.size
       if (missing > 0) await takeMissing(missing)
@@ -124,10 +118,16 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
       changed = false
       return balance
     },
-    check: () => holder.renewAll(),
+    async check() {
+      const text = `SELECT partition FROM ${PARTITIONS.table} WHERE ${leases.held}`
+      const rows = await sql.query<{ partition: unknown }>(text, [leases.listed(tenures())])
+      const left = new Set(rows.map(({ partition }) => Number(partition)))
+      const gone = tenures().filter(({ partition }) => !left.has(partition))
+      letGo(gone)
+      if (gone.length > 0) lost?.(gone.map(({ partition }) => partition))
+    },
     giveBack: (given) => leases.release(given),
     async leave() {
-      holder.stop()
       letGo(tenures())
       await leases.releaseAll(relay)
       await members.leave(relay)

@@ -3,6 +3,7 @@ import type { Page, SqlStore } from '../../ledger/store/port.ts'
 import { numberOrNull, type RowOf, type SqlSeam, type SqlTx, type SqlValue } from '../../ledger/store/sql.ts'
 import type { WingTables } from '../../ledger/store/wing-tables.ts'
 import { partitionTopic } from './add.ts'
+import { unheldSql } from './leases.ts'
 import type { OutgoingMessage } from './port.ts'
 import { ROW_COLUMNS } from './tables.ts'
 
@@ -161,7 +162,7 @@ export async function statusOf(sql: SqlSeam): Promise<OutboxStatus> {
        (SELECT count(*) FROM onceonly_outbox_failing WHERE parked = 0) AS failing,
        (SELECT count(*) FROM onceonly_outbox_failing WHERE parked = 1) AS parked,
        (SELECT count(*) FROM onceonly_outbox_relays WHERE lease_until > ${now}) AS relays,
-       (SELECT count(*) FROM onceonly_outbox_partitions WHERE free_at <= ${now}) AS unheld`,
+       (SELECT count(*) FROM onceonly_outbox_partitions WHERE ${unheldSql(now)}) AS unheld`,
   )
   const number = (name: string) => Number(row?.[name] ?? 0)
   return {

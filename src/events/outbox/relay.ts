@@ -98,8 +98,6 @@ export function createRelay(options: RelayOptions): Relay {
       relay: id,
       leaseMs: settings.leaseMs,
       lost: (partitions) => emit({ kind: 'lease_lost', partitions }),
-      failed: (error) => emit({ kind: 'background_failed', what: 'relay leases', error }),
-      recovered: (failures) => emit({ kind: 'background_recovered', what: 'relay leases', failures }),
     }),
     rows: createRows(store),
     emit,
@@ -160,17 +158,25 @@ function run(parts: RelayParts, store: SqlStore, prepare: () => Promise<void>): 
   }
 
   async function live(): Promise<void> {
+    const everyMs = settings.leaseMs * limits.heartbeatShare
+    let failures = 0
     while (!stopped) {
-      let waitMs = settings.leaseMs * limits.heartbeatShare
+      const begunAtMs = runtime.monotonicMs()
+      let waitMs = everyMs
       try {
         await prepare()
         const balance = await leases.round()
+        if (failures > 0) emit({ kind: 'background_recovered', what: 'relay leases', failures })
+        failures = 0
         if (lanes.length === 0) start()
         await settle(balance)
-        if (balance.hungry) waitMs = Math.min(waitMs, limits.relayHungryMs)
+        // The lease is counted from before the round.
+        waitMs = Math.max(0, everyMs - (runtime.monotonicMs() - begunAtMs))
+        if (balance.hungry) waitMs = Math.min(everyMs, limits.relayHungryMs)
       } catch (error) {
-        emit({ kind: 'background_failed', what: 'relay leases', error })
-        waitMs = Math.min(waitMs, limits.relayHungryMs)
+        failures += 1
+        if (failures === 1) emit({ kind: 'background_failed', what: 'relay leases', error })
+        waitMs = Math.min(everyMs, limits.relayHungryMs)
       }
       if (!stopped) await bell.rung(waitMs)
     }

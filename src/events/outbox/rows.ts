@@ -1,4 +1,5 @@
 import { limits } from '../../ledger/core/limits.ts'
+import { together } from '../../ledger/store/held-rows.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import { numberOrNull, type RowOf, type SqlTx } from '../../ledger/store/sql.ts'
 import { ownTransaction } from '../../ledger/store/wing-tables.ts'
@@ -28,6 +29,8 @@ export interface Next {
   readonly rows: readonly OutboxRow[]
   /** Partitions that gave all that was asked of them, and may have more. */
   readonly full: ReadonlySet<number>
+  /** No message waits in any partition, not even for its next attempt. */
+  readonly isEmpty: boolean
 }
 
 export interface Refusal {
@@ -64,7 +67,7 @@ const PARKED = -1
 const WAITING = -2
 
 const ANY = 'SELECT 1 AS found FROM onceonly_outbox_rows ORDER BY position LIMIT 1'
-const NOTHING = { now: 0, rows: [], full: new Set<number>() } as const
+const NOTHING = { now: 0, rows: [], full: new Set<number>(), isEmpty: true } as const
 
 export const BEHIND = 'An earlier message of its key is parked.'
 
@@ -85,6 +88,8 @@ export function createRows(store: SqlStore): Rows {
   const positions = dialect.isOneOf('position')
   /** The last look found nothing, so that the next one probably finds nothing either. */
   let wasEmpty = false
+  /** Lanes that look at the same time share one question. */
+  const isEmpty = together(async () => (await sql.query(ANY)).length === 0)
   const listed = (numbers: readonly number[]) => dialect.numbersValue(numbers)
 
   /** Moves rows of one line to the dead letters. */
@@ -118,7 +123,7 @@ export function createRows(store: SqlStore): Rows {
     async next(wanted) {
       if (wanted.length === 0) return NOTHING
       // An empty outbox stays empty most of the time, and the question for every partition takes milliseconds.
-      if (wasEmpty && (await sql.query(ANY)).length === 0) return NOTHING
+      if (wasEmpty && (await isEmpty(null))) return NOTHING
       const shares = sharesOf(wanted)
       const text = wanted.map(() => ofOne).join(' UNION ALL ')
       const values = shares.flatMap(({ partition, rows, bytes }) => [partition, rows, bytes])
@@ -128,7 +133,7 @@ export function createRows(store: SqlStore): Rows {
       )
       wasEmpty = rows.length === 0
       const found = rows.map(rowOf).toSorted((a, b) => a.position - b.position)
-      return { now: Number(rows[0]?.now ?? 0), rows: found, full: fullOf(shares, rows) }
+      return { now: Number(rows[0]?.now ?? 0), rows: found, full: fullOf(shares, rows), isEmpty: false }
     },
     async mark(tenures, rows) {
       if (rows.length === 0) return 0

@@ -4,6 +4,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import { sqlStoreOf } from '../../ledger/sql-store.ts'
 import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
+import { startDueLoop } from '../../runtime/due-loop.ts'
 import { createListeners } from '../../runtime/listeners.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
@@ -20,7 +21,6 @@ import type { SagaOptions } from './options.ts'
 import { settingsOf } from './options.ts'
 import { createPartition } from './partition.ts'
 import { createPending } from './pending.ts'
-import { createPulse } from './pulse.ts'
 import type { ReceiveParts } from './receive.ts'
 import { receive } from './receive.ts'
 import { createRouter } from './route.ts'
@@ -68,9 +68,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     instances: createInstances(sql, machine),
     pending: createPending(sql, machine.name, runtime.newId()),
     history: createHistory(sql, machine.name),
-    moved: () => {
-      if (background) pulse.soon()
-    },
+    moved: () => due?.soon(),
   }
   const handle = createHandle(parts, ready, options.partition ?? true)
   const sweeper = createSweeper(machine, store, emit)
@@ -84,13 +82,19 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     failed: failed('deliver'),
     recovered: (failures) => emit({ kind: 'background_recovered', saga: machine.name, what: 'deliver', failures }),
   })
-  const pulse = createPulse(runtime, async () => void (await deliver()), failed('deliver'))
+  /** As the last look found it. */
+  let dueMs: number | null = null
 
-  /** A delivery may make more due; a saga that never rests must not keep a round running forever. */
+  /**
+   * Only a look while nothing is due: that is what it does almost always. A delivery may make more due; a saga that never
+   * rests must not keep a round running forever.
+   */
   async function deliver(): Promise<number> {
     let delivered = 0
     await ready()
     for (let rounds = 0; rounds < sagaLimits.dueRounds; rounds++) {
+      dueMs = await parts.pending.dueIn()
+      if (dueMs === null || dueMs > 0) break
       const taken = await deliverer.round()
       if (taken === 0) break
       delivered += taken
@@ -103,9 +107,21 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     return await sweeper.round()
   }
 
+  const due = background
+    ? startDueLoop({
+        runtime,
+        mostMs: settings.dueEveryMs,
+        leastMs: Math.min(settings.dueEveryMs, limits.duePollMs),
+        async round() {
+          await deliver()
+          return dueMs
+        },
+        failed: failed('deliver'),
+      })
+    : null
+  const watch = due === null ? null : sql.listen(SAGA_ROOM, due.ring)
   const loops = background
     ? [
-        startLoop({ runtime, everyMs: () => settings.dueEveryMs, round: pulse.round, failed: failed('deliver') }),
         startLoop({
           runtime,
           everyMs: () => limits.sweepEveryMs,
@@ -117,7 +133,8 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   const subscriptions = createSubscriptions()
   async function end(): Promise<void> {
     await subscriptions.stop()
-    await Promise.all([pulse.stop(), ...loops.map((loop) => loop.stop())])
+    watch?.stop()
+    await Promise.all([due?.stop(), ...loops.map((loop) => loop.stop())])
     await inbox.stop()
   }
   let ending: Promise<void> | null = null

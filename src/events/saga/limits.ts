@@ -1,4 +1,4 @@
-import { DAY, MINUTE, SECOND } from '../../ledger/core/limits.ts'
+import { DAY, limits, MINUTE, SECOND } from '../../ledger/core/limits.ts'
 
 /** What a saga gets when it does not say otherwise. */
 export const sagaDefaults = {
@@ -14,8 +14,8 @@ export const sagaDefaults = {
   maxFailures: 1,
   /** How many messages of a subscription are under way at once. */
   concurrency: 16,
-  /** How often due timeouts are looked for: one short read per process and saga while there are none. */
-  dueEveryMs: 1 * SECOND,
+  /** How often due timeouts are looked for by chance: usually their own time, or a change of the store, leads to them. */
+  dueEveryMs: limits.safetyPollMs,
 } as const
 
 /** Fixed limits. */

@@ -36,7 +36,7 @@ export interface SagaOptions<Data, Events extends Specs, State extends string, T
   readonly partition?: boolean
   /** Delivers timeouts and sweeps by itself; on by default. @default true */
   readonly background?: boolean
-  /** How often it looks for due timeouts. @default 1_000 */
+  /** Timeouts are delivered when they are due; it looks for them at least this often all the same. @default 30_000 */
   readonly dueEveryMs?: number
   /** Called with every event of its instances. @default none */
   readonly on?: SagaListener

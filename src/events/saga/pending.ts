@@ -1,7 +1,7 @@
 import { FOREVER } from '../../ledger/core/limits.ts'
 import type { LeaseSql } from '../../ledger/store/leases.ts'
 import { createLeaseSql } from '../../ledger/store/leases.ts'
-import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
+import { numberOrNull, type SqlSeam, type SqlTx } from '../../ledger/store/sql.ts'
 import { sagaLimits } from './limits.ts'
 import { PENDING } from './tables.ts'
 
@@ -50,6 +50,8 @@ export interface Pending {
   /** Everything that the instance deferred becomes due. */
   release(tx: SqlTx, id: string, now: number): Promise<void>
   deferred(tx: SqlTx, id: string): Promise<number>
+  /** After how many milliseconds something is due; null when nothing waits. */
+  dueIn(): Promise<number | null>
   /** For this process to deliver, until its lease is over. In the order in which they were kept. */
   take(): Promise<readonly Taken[]>
   /** These three change nothing once another process has taken it. */
@@ -63,7 +65,8 @@ export interface Pending {
 export function createPending(sql: SqlSeam, saga: string, holder: string): Pending {
   const mine = 'saga = ? AND id = ?'
   const leases = createLeaseSql(sql, PENDING)
-  const look = `SELECT 1 AS due FROM onceonly_saga_pending WHERE saga = ? AND free_at <= (SELECT ${sql.now}) LIMIT 1`
+  const due = `SELECT free_at - (SELECT ${sql.now}) AS due FROM onceonly_saga_pending
+    WHERE saga = ? ORDER BY free_at LIMIT 1`
   const take = leases.takeText({
     which: 'saga = ?',
     order: 'free_at, seq',
@@ -123,9 +126,11 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
       )
       return Number(row?.count ?? 0)
     },
+    async dueIn() {
+      const [row] = await sql.query<{ due: unknown }>(due, [saga])
+      return numberOrNull(row?.due)
+    },
     async take() {
-      // Only a look while nothing is due: that is what it does almost always.
-      if ((await sql.query(look, [saga])).length === 0) return []
       const { dueLeaseMs, dueRows } = sagaLimits
       const rows = await sql.query<Taken & { seq: unknown; fence: unknown }>(take, [holder, dueLeaseMs, saga, dueRows])
       return rows.toSorted((a, b) => Number(a.seq) - Number(b.seq)).map((row) => ({ ...row, fence: Number(row.fence) }))

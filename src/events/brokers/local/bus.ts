@@ -5,7 +5,7 @@ import type { SqlStore } from '../../../ledger/store/port.ts'
 import { createWingTables } from '../../../ledger/store/wing-tables.ts'
 import { createListeners } from '../../../runtime/listeners.ts'
 import { startLoop } from '../../../runtime/loop.ts'
-import { createRuntime } from '../../../runtime/runtime.ts'
+import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
 import { createSubscriptions, type Subscriber } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
 import { checkSubscription, reasonOf } from '../options.ts'
@@ -23,6 +23,8 @@ export interface LocalBusOptions {
   /** What no receiver acknowledged within this is dropped, and reported. */
   readonly keepMs?: number
   readonly on?: (event: LocalBusEvent) => void
+  /** Time, randomness and scheduling; tests give their own. @default the system's */
+  readonly runtime?: Runtime
 }
 
 export type LocalBusEvent =
@@ -44,12 +46,11 @@ export interface LocalBus extends Publisher, Subscriber, AsyncDisposable {
  */
 export function createLocalBus(options: LocalBusOptions): LocalBus {
   const { store, leaseMs = defaults.localLeaseMs, retryMs = defaults.localRetryMs } = options
-  const { keepMs = defaults.localKeepMs } = options
+  const { keepMs = defaults.localKeepMs, runtime = createRuntime() } = options
   for (const [name, ms] of Object.entries({ leaseMs, retryMs, keepMs })) {
     wholeOption('Local bus', name, ms, 1, limits.longestMs)
   }
   if (store?.sql === undefined) throw new OnceError('bad_option', 'createLocalBus needs a `store` that speaks SQL.')
-  const runtime = createRuntime()
   const queues = createQueues(store, runtime.newId(), leaseMs)
   const subscriptions = createSubscriptions()
   const { emit } = createListeners(options.on)

@@ -22,8 +22,11 @@ export interface Queues {
   bound(topics: readonly string[]): Promise<ReadonlySet<string>>
   /** A row for every group of each message's topic, in order; a copy of one that still waits adds nothing. */
   put(messages: readonly OutgoingMessage[], call: { readonly timeoutMs: number }): Promise<void>
-  /** Whether there may be something to take: a read, which waits for no writer and keeps none waiting. */
-  isDue(consumer: string, topics: readonly string[]): Promise<boolean>
+  /**
+   * After how many milliseconds there may be something to take; null when nothing waits. A read, which waits for no writer
+   * and keeps none waiting.
+   */
+  dueIn(consumer: string, topics: readonly string[]): Promise<number | null>
   take(consumer: string, topics: readonly string[], rows: number): Promise<readonly Delivery[]>
   remove(deliveries: readonly Delivery[]): Promise<void>
   putOff(deliveries: readonly Delivery[], delayMs: number): Promise<void>
@@ -43,7 +46,7 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
   const oneTopic = `topic IN (SELECT ${dialect.elementText('value')} FROM ${dialect.elementsOf('wanted')})`
 
   const which = `consumer = ? AND ${oneTopic}`
-  const due = `SELECT seq FROM onceonly_local_deliveries WHERE free_at <= ${now} AND ${which} LIMIT 1`
+  const due = `SELECT free_at - ${now} AS due FROM onceonly_local_deliveries WHERE ${which} ORDER BY free_at LIMIT 1`
   const take = leases.takeText({
     which,
     order: 'free_at, seq',
@@ -85,8 +88,9 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
         await tx.query(`SELECT ${sql.wake(LOCAL_ROOM)}`)
       }, call)
     },
-    async isDue(consumer, topics) {
-      return (await sql.query(due, [consumer, JSON.stringify(topics)])).length > 0
+    async dueIn(consumer, topics) {
+      const [row] = await sql.query<{ due: unknown }>(due, [consumer, JSON.stringify(topics)])
+      return numberOrNull(row?.due)
     },
     async take(consumer, topics, rows) {
       const values = [holder, leaseMs, consumer, JSON.stringify(topics), Math.min(rows, limits.localClaimRows)]

@@ -35,9 +35,11 @@ export async function startSubscription(
   let stopped = false
   /** The last look found nothing. */
   let idle = false
+  /** After how long something is due, as far as the last look could tell. */
+  let dueMs: number | null = 0
 
   await queues.bind(consumer, topics)
-  const watch = sql.listen(LOCAL_ROOM, bell.ring)
+  const watch = sql.listen(LOCAL_ROOM, () => bell.ring())
   await watch.ready
 
   /** A delivery whose lease ended comes again, and what this receiver answers to it changes nothing. */
@@ -71,10 +73,16 @@ export async function startSubscription(
   async function takeMore(): Promise<boolean> {
     const free = concurrency - underWay.size
     if (stopped || free <= 0) return false
-    if (idle && !(await queues.isDue(consumer, topics))) return false
+    if (idle) {
+      dueMs = await queues.dueIn(consumer, topics)
+      if (dueMs === null || dueMs > 0) return false
+    }
     const sentAtMs = held.nowMs()
     const taken = await queues.take(consumer, topics, free)
+    // A first time without anything to take is followed by a look at what is due later.
+    const isFirst = !idle
     idle = taken.length === 0
+    if (idle && isFirst) return await takeMore()
     if (stopped) {
       await queues.giveBack(taken)
       return false
@@ -84,6 +92,12 @@ export async function startSubscription(
       void handle(delivery, held.hold(delivery, sentAtMs))
     }
     return taken.length > 0
+  }
+
+  /** Until something is due. What cannot be taken although it is due, another receiver is just taking. */
+  function waitMs(): number {
+    if (dueMs === null) return limits.safetyPollMs
+    return dueMs > 0 ? Math.min(dueMs + 1, limits.safetyPollMs) : limits.duePollMs
   }
 
   async function work(): Promise<void> {
@@ -98,7 +112,7 @@ export async function startSubscription(
         if (stopped && underWay.size === answers.size) return
         await bell.quiet(retryMs)
       }
-      if (!more && answers.size === 0 && !(stopped && underWay.size === 0)) await bell.rung(limits.localPollMs)
+      if (!more && answers.size === 0 && !(stopped && underWay.size === 0)) await bell.rung(waitMs())
     }
   }
 
@@ -114,5 +128,5 @@ export async function startSubscription(
 }
 
 function wholeMs(delayMs: number): number {
-  return Number.isFinite(delayMs) ? Math.min(Math.max(0, Math.ceil(delayMs)), limits.longestMs) : limits.localPollMs
+  return Number.isFinite(delayMs) ? Math.min(Math.max(0, Math.ceil(delayMs)), limits.longestMs) : limits.duePollMs
 }

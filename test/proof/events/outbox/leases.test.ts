@@ -50,8 +50,9 @@ onOutbox('a relay that lost its lease marks nothing, counts nothing and parks no
   await until('the broker has both messages', () => presented.size === 2)
   // As another relay does that found the lease past its end.
   await store.sql.query(
-    `UPDATE onceonly_outbox_partitions SET fence = fence + 1, holder = 'other', free_at = ${store.sql.now} + 60000`,
+    `INSERT INTO onceonly_outbox_relays (id, lease_until) VALUES ('other', ${store.sql.now} + 60000)`,
   )
+  await store.sql.query(`UPDATE onceonly_outbox_partitions SET fence = fence + 1, holder = 'other'`)
   go.resolve()
   await until('the relay knows that it lost its lease', () => events.some(({ kind }) => kind === 'lease_lost'))
   const { rests } = runtime
