@@ -40,7 +40,7 @@ export interface EngineOptions {
   readonly concurrency?: number
   /** How long the others wait before they take over from a process that says nothing. @default 30_000 */
   readonly leaseMs?: number
-  /** How often an idle process looks for runs that are due. @default 1_000 */
+  /** Runs are taken when they are due; a process looks for them at least this often all the same. @default 30_000 */
   readonly pollMs?: number
   /**
    * For tests of your definitions: a run is left after its steps and comes again from its journal, so that a body that is
@@ -155,7 +155,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     definitions,
     concurrency: options.concurrency ?? limits.runConcurrency,
     leaseMs: options.leaseMs ?? defaults.leaseMs,
-    pollMs: options.pollMs ?? limits.runPollMs,
+    pollMs: options.pollMs ?? limits.safetyPollMs,
     emit,
     left: ({ runId: id, state, result, failure, ended }) =>
       ends.announce(id, ended ? { id, state, result, failure: readFailure(failure) } : null),
@@ -164,7 +164,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const wake = () => {
     if (work) void worker.look()
   }
-  const watch = work ? sql.listen(RUN_TOPIC, wake) : null
+  const watch = work ? sql.listen(RUN_TOPIC, (cause) => (cause === 'topic' ? wake() : worker.ring())) : null
   const operator = createRunOperator(store, time.clock, { wake, drop: worker.drop })
 
   async function start<I, O>(

@@ -4,7 +4,7 @@ import { createLeaseSql } from '../ledger/store/leases.ts'
 import type { Members } from '../ledger/store/members.ts'
 import { createMembers } from '../ledger/store/members.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
-import type { SqlValue } from '../ledger/store/sql.ts'
+import { numberOrNull, type SqlValue } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
@@ -19,6 +19,8 @@ export interface Holding {
   depart(worker: string): Promise<void>
   /** The fences of the runs that it still has. */
   held(worker: string): Promise<ReadonlyMap<string, number>>
+  /** Whether a worker is past its lease, or a run is without its worker: a read, because there is almost never one. */
+  anyOrphans(): Promise<boolean>
   /**
    * Makes the runs of dead workers due. A run that recorded nothing under so many of them in a row is parked instead:
    * answers those.
@@ -33,8 +35,8 @@ export interface Holding {
    * for one that does: a deploy is under way.
    */
   take(worker: string, limit: number): Promise<readonly RunRow[]>
-  /** Whether a run is due, or has a mark: a poll of an idle process is one read. */
-  anyDue(): Promise<boolean>
+  /** After how many milliseconds a run is due, or has a mark; null when none waits. A poll of an idle process is one read. */
+  dueIn(): Promise<number | null>
   /** Takes a run on its last takeover, one that has been due for so long. */
   takeLast(worker: string, dueForMs: number): Promise<RunRow | null>
   /** The marks that signals and people have left on runs that it has. */
@@ -61,7 +63,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
   const workers = createMembers(sql, WORKERS)
   const takeSql = (free: string) =>
     leases.takeText({
-      endless: true,
+      endless: 'NULL',
       free: `${free} and worker is null`,
       which: `exists (select 1 from ${dialect.recordsOf({ name: 'text', version: 'bigint' })}
         where x.name = onceonly_runs.definition and x.version >= onceonly_runs.version)`,
@@ -104,6 +106,14 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
       const rows = await query('select id, due_at from onceonly_runs where worker = ? and due_at is not null', [worker])
       return new Map(rows.map((row) => [row['id'] as string, Number(row['due_at'])]))
     },
+    async anyOrphans() {
+      const lapsed = `select 1 from onceonly_run_workers where lease_until <= (select ${now})`
+      const orphan = `select 1 from onceonly_runs where ${IS_ORPHAN}`
+      const [row] = await query<{ found: unknown }>(
+        `select case when exists (${lapsed}) or exists (${orphan}) then 1 else 0 end as found`,
+      )
+      return Number(row?.found) === 1
+    },
     async freeOrphans() {
       // The worker's row goes first: from then on it cannot renew. Then the runs without a worker are free.
       await workers.removeLapsed()
@@ -112,8 +122,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
             due_at = case when ${IS_POISON} then null else ${now} end,
             state = case when ${IS_POISON} then 'unknown' else state end,
             failure = case when ${IS_POISON} then ${dialect.place('text')} else failure end
-          where worker is not null and not exists (select 1 from onceonly_run_workers w where w.id = onceonly_runs.worker)
-          returning id, definition, takeovers`,
+          where ${IS_ORPHAN} returning id, definition, takeovers`,
         [JSON.stringify(parkedFailure())],
       )
       return freed
@@ -140,8 +149,11 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     async take(worker, limit) {
       return takeBy(takeText, [worker, known, limit])
     },
-    async anyDue() {
-      return (await query(`select 1 as due from onceonly_runs where due_at <= (select ${now}) limit 1`)).length > 0
+    async dueIn() {
+      const [row] = await query<{ due: unknown }>(
+        `select due_at - (select ${now}) as due from onceonly_runs where due_at is not null order by due_at limit 1`,
+      )
+      return numberOrNull(row?.due)
     },
     async takeLast(worker, dueForMs) {
       const [taken] = await takeBy(takeLastText, [worker, dueForMs, known, 1])
@@ -157,6 +169,9 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
 
 /** One more, and the run is parked: then it is driven alone, so that no other run is counted with it. */
 const LAST = limits.runTakeovers - 1
+
+const IS_ORPHAN = `worker is not null
+  and not exists (select 1 from onceonly_run_workers w where w.id = onceonly_runs.worker)`
 
 /** Since the last recorded step. A run that sleeps or waits was put down in order, which clears it. */
 const TAKEOVERS = `(case when exists (select 1 from onceonly_run_steps s where s.run_id = onceonly_runs.id

@@ -13,6 +13,7 @@ test('a failed poll for runs is reported once, however many callers waited for i
     workers: { join: async () => {} } as unknown as Members,
     depart: async () => {},
     freeOrphans: async () => [],
+    dueIn: async () => null,
     takeLast: () => store.promise,
   }
   const worker = createWorker({

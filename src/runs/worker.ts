@@ -4,6 +4,7 @@ import { limits } from '../ledger/core/limits.ts'
 import { backoffMs } from '../ledger/core/retry.ts'
 import type { HeldLease } from '../ledger/store/held-leases.ts'
 import { createHeldLeases } from '../ledger/store/held-leases.ts'
+import { type DueLoop, startDueLoop } from '../runtime/due-loop.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { startLoop } from '../runtime/loop.ts'
 import { sleep } from '../runtime/runtime.ts'
@@ -52,6 +53,8 @@ export interface Worker {
   drive(run: RunRow): void
   /** Looks for due runs now, not only when it is time. */
   look(): Promise<void>
+  /** Something changed in the store: looks whether a run is due. */
+  ring(): void
   /** Drops a run that was taken away from it; the heartbeat would notice it, later. */
   drop(runId: string): void
   /** Takes nothing new, lets steps under way end, and hands the runs over. */
@@ -84,6 +87,7 @@ export function createWorker(options: WorkerOptions): Worker {
   let askLastAtMs = 0
   const check = createCheck(options.around.checkDeterminism)
   const loops: Loop[] = []
+  let due: DueLoop | null = null
   let draining = false
   let looking: Promise<void> | null = null
   /** A poll was requested since the last one began. */
@@ -113,7 +117,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function upkeep(): Promise<void> {
     if (alive()) await compareHeld()
     else if (!draining) await arrive()
-    await freeOrphans()
+    if (await holding.anyOrphans()) await freeOrphans()
   }
 
   async function freeOrphans(): Promise<void> {
@@ -158,8 +162,11 @@ export function createWorker(options: WorkerOptions): Worker {
     return looking
   }
 
-  async function poll(): Promise<void> {
-    if (more || (await holding.anyDue())) await look()
+  async function poll(): Promise<number | null> {
+    const dueMs = await holding.dueIn()
+    if (!more && (dueMs === null || dueMs > 0)) return dueMs
+    await look()
+    return await holding.dueIn()
   }
 
   /** A wake during a poll repeats it, because the poll may have just missed the cause. */
@@ -281,6 +288,7 @@ export function createWorker(options: WorkerOptions): Worker {
         // From here on callers must read the record.
         if (driven.get(leaving.runId) === leaving.fence) driven.delete(leaving.runId)
         if (left) options.left(leaving)
+        if (left && leaving.dueAt !== null) due?.ring()
         emit(
           left ? { kind: 'left', runId: leaving.runId, state: leaving.state } : { kind: 'lost', runId: leaving.runId },
         )
@@ -297,16 +305,16 @@ export function createWorker(options: WorkerOptions): Worker {
     return { more: removed === limits.runSweepRuns, waitedMs: 0 }
   }
 
-  const loop = (everyMs: () => number, round: () => Promise<void>) => startLoop({ runtime, everyMs, round, failed })
-
   return {
     id,
     async begin() {
       await arrive()
       await freeOrphans()
+      const leastMs = Math.min(pollMs, limits.duePollMs)
+      due = startDueLoop({ runtime, mostMs: pollMs, leastMs, round: poll, failed })
       loops.push(
-        loop(() => leaseMs * limits.heartbeatShare, upkeep),
-        loop(() => pollMs, poll),
+        due,
+        startLoop({ runtime, everyMs: () => leaseMs * limits.heartbeatShare, round: upkeep, failed }),
         startSweepLoop({ runtime, everyMs: limits.sweepEveryMs, share: limits.sweepShare, step: sweep, failed }),
       )
     },
@@ -323,6 +331,7 @@ export function createWorker(options: WorkerOptions): Worker {
     drives: (runId) => driven.has(runId),
     drive: (run) => drive(run),
     look,
+    ring: () => due?.soon(),
     drop(runId) {
       for (const execution of executions) if (execution.run.id === runId) execution.lose()
     },
