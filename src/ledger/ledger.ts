@@ -1,7 +1,7 @@
 import { createListeners } from '../runtime/listeners.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { startLoop } from '../runtime/loop.ts'
-import type { Runtime } from '../runtime/runtime.ts'
+import type { Runtime, Timer } from '../runtime/runtime.ts'
 import { createRuntime, sleep } from '../runtime/runtime.ts'
 import { startSweepLoop } from '../runtime/sweep-loop.ts'
 import { checkStore } from './arguments.ts'
@@ -37,7 +37,7 @@ import type { OutboxPort } from './store/outbox.ts'
 import type { AdoptedTransactions, Store, TransactionalStore, Transactions } from './store/port.ts'
 import type { Sweeper } from './sweep.ts'
 import { createSweeper } from './sweep.ts'
-import { createTallyBook } from './tally.ts'
+import { createTallyBook, type TallyBook } from './tally.ts'
 import type { UniqueAnswer } from './unique.ts'
 import { claimUnique } from './unique.ts'
 
@@ -263,6 +263,7 @@ function startLoops(
     startSweepLoop({
       runtime,
       everyMs: limits.ledgerSweepEveryMs,
+      idleMs: limits.sweepEveryMs,
       share: limits.sweepShare,
       step: sweeper.step,
       failed: failed('sweep'),
@@ -270,10 +271,24 @@ function startLoops(
     start('lapsed', everyMs, reconciler.lapsedLeases),
     // Apart from the leases: a provider that is slow to answer must not hold them up.
     start('unknown', everyMs, reconciler.unknownOutcomes),
-    start(
-      'tally',
-      () => limits.tallyEveryMs,
-      () => tally.flush(),
-    ),
+    writeBehind(runtime, tally, failed('tally')),
   ]
+}
+
+/** Counts are written some time after the first of them: without any there is no timer. */
+function writeBehind(runtime: Runtime, tally: TallyBook, failed: (error: unknown) => void): Loop {
+  let timer: Timer | null = null
+  let writing: Promise<void> = Promise.resolve()
+  tally.whenCounted(() => {
+    const write = () => {
+      writing = tally.flush().catch(failed)
+    }
+    timer = runtime.setTimer(limits.tallyEveryMs * (0.5 + runtime.random()), write, true)
+  })
+  return {
+    async stop() {
+      timer?.cancel()
+      await writing
+    },
+  }
 }

@@ -49,13 +49,14 @@ export function createReconciler(context: Context, declared: ReadonlyMap<string,
       }
     },
     async unknownOutcomes() {
-      const now = await store.clock.now(call)
+      let now: number | null = null
       const until = runtime.monotonicMs() + limits.probeRoundMs
       for (let step = 0; step < STEPS_PER_ROUND; step++) {
         const page: Page<LedgerRecord> = await store.queries.unknowns({ limit: limits.reconcileRows, cursor }, call)
         // One at a time: a provider that is asked about many unknowns must not be flooded.
         for (const record of page.rows) {
           if (life.stopped || runtime.monotonicMs() >= until) return
+          now ??= await store.clock.now(call)
           await lookAt(record, now)
         }
         cursor = page.cursor

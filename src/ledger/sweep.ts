@@ -22,6 +22,8 @@ export function createSweeper({ store, events }: Context): Sweeper {
   let cursor: string | null = null
   let walking = false
   let stepsInVain = 0
+  /** Rows of a table that one step saw as a whole. */
+  let wholeRows = 0
 
   async function sweep(from: string | null): Promise<Swept> {
     const swept = await store.upkeep.sweep(from, limits.ledgerSweepRows, { timeoutMs: limits.storeCallMs })
@@ -30,11 +32,17 @@ export function createSweeper({ store, events }: Context): Sweeper {
   }
 
   async function follow(): Promise<SweepStep> {
+    const isWhole = front === null
     const swept = await sweep(front)
     // Behind the last record there is nothing to follow; new ones may even stand before it.
     if (swept.cursor === null || removedMost(swept)) front = swept.cursor
     walking = swept.cursor === null || !removedMost(swept)
-    return { more: true, waitedMs: swept.waitedMs ?? 0 }
+    if (!isWhole || swept.cursor !== null) return { more: true, waitedMs: swept.waitedMs ?? 0 }
+    // All of a small table: there is nothing to walk through.
+    walking = false
+    const isIdle = swept.looked === wholeRows && swept.removed === 0
+    wholeRows = swept.looked
+    return { more: false, isIdle, waitedMs: swept.waitedMs ?? 0 }
   }
 
   async function walk(): Promise<SweepStep> {

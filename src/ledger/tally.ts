@@ -11,6 +11,8 @@ export interface TallyBook {
   count(id: RecordId, identity: Identity, what: Counted): void
   /** Writes what was counted since the last time. */
   flush(): Promise<void>
+  /** Calls back at the first count since the last flush. */
+  whenCounted(begin: () => void): void
 }
 
 type Busy = { -readonly [name in keyof BusyCaller]: BusyCaller[name] }
@@ -21,6 +23,7 @@ export function createTallyBook(store: Store, runtime: Pick<Runtime, 'monotonicM
   let callers = new Map<string, Busy>()
   /** The caller that was counted last is often counted next. */
   let last: Busy | null = null
+  let begin = () => {}
 
   function busyOf({ tenant, caller, operation }: Identity): Busy | null {
     if (last?.operation === operation && last.caller === caller && last.tenant === tenant) return last
@@ -31,6 +34,7 @@ export function createTallyBook(store: Store, runtime: Pick<Runtime, 'monotonicM
       if (callers.size >= limits.tallyRows) return null
       busy = { tenant, caller, operation, claims: 0, replays: 0, conflicts: 0, inProgress: 0 }
       callers.set(name, busy)
+      if (callers.size === 1) begin()
     }
     last = busy
     return busy
@@ -50,6 +54,10 @@ export function createTallyBook(store: Store, runtime: Pick<Runtime, 'monotonicM
       }
       counts[what]++
       counts.lastMs = runtime.monotonicMs()
+    },
+    whenCounted(given) {
+      begin = given
+      if (callers.size > 0) begin()
     },
     async flush() {
       if (callers.size === 0) return
