@@ -8,7 +8,7 @@ import { type Channels, createChannels } from './channels/index.ts'
 import { createDelivery, type Delivery } from './deliver.ts'
 import { addLocks } from './locks.ts'
 import { addResolve } from './resolve.ts'
-import { leadSweep, messageSweep } from './retention.ts'
+import { leadSweep, messageSweep, originalSweep } from './retention.ts'
 import { addReads, addSend } from './routes.ts'
 import { createSender, type Sender, WINDOW_MS } from './send.ts'
 import { startWorker } from './worker.ts'
@@ -41,12 +41,16 @@ export function addMessages(server: FastifyInstance, parts: Parts): Messages {
   addReads(server, { base })
   addResolve(server, { base, delivery })
   addLocks(server, { once, base, guard: sender.guard })
-  const worker = startWorker({ base, delivery, windowMs: WINDOW_MS, log })
+  const worker = startWorker({ base, delivery, log })
   return {
     sender,
     channels,
     delivery,
-    sweeps: [messageSweep(base, config.retainMessagesDays), leadSweep(base, config.retainLeadsDays)],
+    sweeps: [
+      messageSweep(base, config.retainMessagesDays),
+      leadSweep(base, config.retainLeadsDays),
+      originalSweep(base, WINDOW_MS),
+    ],
     async stop() {
       await worker.stop()
       await delivery.stop()

@@ -46,3 +46,14 @@ export function messageSweep(base: Base, retainDays: number): Sweep {
     order by status_at limit ? ${unheld(base)}) returning id`
   return rowSweep(base, 'messages', remove, [retainDays * DAY], MESSAGES)
 }
+
+/** Originals that one step removes. */
+const ORIGINALS = 1_000
+
+/** Removes which message was the first of its content, once another one may be sent again. */
+export function originalSweep(base: Base, windowMs: number): Sweep {
+  const remove = `delete from message_originals where lock_hash in
+    (select lock_hash from message_originals where created_at <= ${base.sql.now} - ? limit ? ${unheld(base)})
+    returning lock_hash`
+  return rowSweep(base, 'originals', remove, [windowMs], ORIGINALS)
+}

@@ -1,6 +1,6 @@
 import { SECOND } from 'onceonly'
 import type { ServerParts } from '../parts.ts'
-import { startRounds } from '../rounds.ts'
+import { startIdleRounds } from '../rounds.ts'
 import type { Delivery } from './deliver.ts'
 import type { MessageRow, Status } from './message.ts'
 import { messageColumns } from './message.ts'
@@ -8,7 +8,6 @@ import { UNDER_WAY } from './schema.ts'
 
 interface Parts extends Pick<ServerParts, 'base' | 'log'> {
   readonly delivery: Delivery
-  readonly windowMs: number
 }
 
 const ROUND_EVERY_MS = 1 * SECOND
@@ -26,11 +25,6 @@ export const looks = {
   sending: left('sending', 'status_at <= ? order by status_at'),
   unknown: left('unknown', '(status_at, id) > (?, ?) order by status_at, id'),
 }
-/** Rows of originals whose window is over, removed in one round. */
-const ORIGINALS = 1_000
-/** So often they are looked for; every round while there are more. */
-const ORIGINALS_EVERY_MS = 5 * SECOND
-
 const ANY_LEFT = `select 1 as found from messages where ${UNDER_WAY} limit 1`
 
 /** Before every message. */
@@ -40,24 +34,14 @@ const FIRST = { at: 0, id: '' }
  * Looks after what a crash left behind, in every process: what was accepted, or put off, is delivered, and what became
  * of a delivery elsewhere is written to its message.
  */
-export function startWorker({ base, delivery, windowMs, log }: Parts): { stop(): Promise<void> } {
+export function startWorker({ base, delivery, log }: Parts): { stop(): Promise<void> } {
   /** Unknown messages are looked at in turn, so that old ones do not hide the others. */
   let unknownAfter = FIRST
   const select = (text: string, values: readonly (string | number)[]) => base.sql.query<MessageRow>(text, values)
 
-  /** When originals are looked for next, by the monotonic clock of this process. */
-  let originalsAt = 0
-
-  async function round(): Promise<void> {
-    await finishLeft()
-    if (performance.now() < originalsAt) return
-    const removed = await removeOriginals()
-    originalsAt = removed < ORIGINALS ? performance.now() + ORIGINALS_EVERY_MS : 0
-  }
-
-  async function finishLeft(): Promise<void> {
+  async function round(): Promise<'idle' | 'busy'> {
     // Most rounds find nothing, and that takes one statement.
-    if ((await base.sql.query(ANY_LEFT)).length === 0) return
+    if ((await base.sql.query(ANY_LEFT)).length === 0) return 'idle'
     const now = await base.now()
     await inLanes(await select(looks.queued, [LEFT_MS, now]), delivery.deliver)
     await inLanes(await select(looks.sending, [now - LEFT_MS]), delivery.follow)
@@ -65,15 +49,7 @@ export function startWorker({ base, delivery, windowMs, log }: Parts): { stop():
     const last = unknown.length < ROWS ? undefined : unknown.at(-1)
     unknownAfter = last === undefined ? FIRST : { at: Number(last.status_at), id: last.id }
     await inLanes(unknown, delivery.follow)
-  }
-
-  async function removeOriginals(): Promise<number> {
-    const removed = await base.sql.query(
-      `delete from message_originals where lock_hash in
-         (select lock_hash from message_originals where created_at <= ${base.sql.now} - ? limit ?) returning lock_hash`,
-      [windowMs, ORIGINALS],
-    )
-    return removed.length
+    return 'busy'
   }
 
   /** One message that fails does not keep the others from theirs. */
@@ -91,9 +67,10 @@ export function startWorker({ base, delivery, windowMs, log }: Parts): { stop():
   }
 
   // A store that is away comes back; the next round finds what this one could not.
-  return startRounds(ROUND_EVERY_MS, () =>
-    round().catch((error: unknown) =>
-      log.error({ event: 'message.worker_failed', err: error }, 'round failed, retrying'),
-    ),
+  return startIdleRounds(base, 'messages', ROUND_EVERY_MS, () =>
+    round().catch((error: unknown) => {
+      log.error({ event: 'message.worker_failed', err: error }, 'round failed, retrying')
+      return 'busy'
+    }),
   )
 }

@@ -2,7 +2,7 @@ import { MINUTE } from 'onceonly'
 import { failureLog } from '../../events/log.ts'
 import { inTransaction } from '../../messages/transaction.ts'
 import type { ServerParts } from '../../parts.ts'
-import { startRounds } from '../../rounds.ts'
+import { startIdleRounds } from '../../rounds.ts'
 import { messageId, topics } from '../events.ts'
 import { UPLOAD_TIMEOUT_MS } from '../saga.ts'
 import { type Accepted, acceptFile } from '../searches.ts'
@@ -50,12 +50,21 @@ export function startAnnouncer({ base, outbox, storage, log }: Parts): Announcer
     })
   }
 
-  async function round(): Promise<number> {
+  async function look(): Promise<'idle' | 'busy'> {
+    return (await lookAround()).declared === 0 ? 'idle' : 'busy'
+  }
+
+  function reportBusy(error: unknown): 'busy' {
+    report(error)
+    return 'busy'
+  }
+
+  async function lookAround(): Promise<{ readonly declared: number; readonly found: number }> {
     const rows = await base.sql.query<MissingRow>(
       `select u.search_id, u.name from import_uploads u join import_searches s on s.search_id = u.search_id
-       where u.stored_at is null and s.created_at > ? and (u.search_id > ? or (u.search_id = ? and u.name > ?))
+       where u.stored_at is null and s.created_at > (select ${base.sql.now}) - ? and (u.search_id > ? or (u.search_id = ? and u.name > ?))
        order by u.search_id, u.name limit ?`,
-      [(await base.now()) - WATCHED_MS, behind.search_id, behind.search_id, behind.name, ROWS],
+      [WATCHED_MS, behind.search_id, behind.search_id, behind.name, ROWS],
     )
     behind = rows.length < ROWS ? { search_id: '', name: '' } : (rows.at(-1) ?? behind)
     let found = 0
@@ -65,14 +74,14 @@ export function startAnnouncer({ base, outbox, storage, log }: Parts): Announcer
       await announce({ searchId, name }, file)
       found++
     }
-    return found
+    return { declared: rows.length, found }
   }
 
   const tidied = storage.tidy().catch(report)
-  const rounds = startRounds(storage.lookEveryMs, () => round().catch(report))
+  const rounds = startIdleRounds(base, 'uploads', storage.lookEveryMs, () => look().catch(reportBusy))
   return {
     announce,
-    round,
+    round: async () => (await lookAround()).found,
     async stop() {
       await rounds.stop()
       await tidied
