@@ -1,0 +1,134 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { startOwn } from '../test/support/own-server.ts'
+import { createDatabase } from '../tools/servers/database.ts'
+import { SERVER_VARIABLES } from '../tools/servers/index.ts'
+import { type Counts, linesOf } from './idle/reasons.ts'
+
+/**
+ * `npm run lab -- idle`: what a server and a gateway do while nothing is asked of them: processor time, turns of the event
+ * loop, and statements with the reason for each. `--store sqlite` or `postgres` for one of the two, `--minutes 10`.
+ */
+const { values } = parseArgs({
+  options: {
+    store: { type: 'string' },
+    minutes: { type: 'string', default: '10' },
+    texts: { type: 'boolean', default: false },
+  },
+})
+const stores = ['sqlite', 'postgres'] as const
+type StoreName = (typeof stores)[number]
+const unknownStore = values.store !== undefined && !stores.some((name) => name === values.store)
+if (unknownStore) throw new Error(`--store is one of ${stores.join(', ')}, not ${values.store}`)
+const minutes = Number(values.minutes)
+if (!(minutes > 0)) throw new Error(`--minutes is a number above 0, not ${values.minutes}`)
+
+/** Tables that are made when they are first needed, and what a fresh process does once. */
+const START_MS = 90_000
+/** For one minute. */
+const STATEMENTS_MOST = 300
+const CPU_MOST_MS = 70
+
+const root = join(import.meta.dirname, '..')
+const counting = ['--conditions=onceonly-source', '--import', join(import.meta.dirname, 'idle/count.ts')]
+
+await using stack = new AsyncDisposableStack()
+const wanted = stores.filter((name) => values.store === undefined || name === values.store)
+const serverUrl = wanted.includes('postgres') ? await postgres() : ''
+const measured = await Promise.all(wanted.flatMap((name) => [server(name), gateway(name)]))
+let unknown = 0
+for (const { title, counts } of measured) unknown += report(title, counts)
+if (unknown > 0) process.exitCode = 1
+
+async function postgres(): Promise<string> {
+  const servers = stack.use(await startOwn('postgres'))
+  return servers.env[SERVER_VARIABLES.postgres] ?? ''
+}
+
+async function database(): Promise<string> {
+  return (await createDatabase(serverUrl)).url
+}
+
+async function server(name: StoreName): Promise<Measured> {
+  const data = await folder()
+  const env = { PORT: '0', ONCEONLY_DATA: data, ONCEONLY_STORE: name === 'postgres' ? await database() : '' }
+  return await measure(`server on ${name}`, ['--max-semi-space-size=8', 'service/main.ts'], env, /listens on/)
+}
+
+async function gateway(name: StoreName): Promise<Measured> {
+  const data = await folder()
+  const config = join(data, 'gateway.json')
+  await writeFile(config, JSON.stringify({ gateway: { upstream: 'http://127.0.0.1:9' } }))
+  const store = name === 'postgres' ? await database() : join(data, 'gateway.db')
+  const args = ['src/admin/cli/main.ts', 'gateway', '--config', config, '--store', store, '--listen', '0']
+  return await measure(`gateway on ${name}`, args, {}, /, store/)
+}
+
+async function folder(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'onceonly-idle-'))
+  stack.defer(() => rm(made, { recursive: true, force: true }))
+  return made
+}
+
+interface Measured {
+  readonly title: string
+  readonly counts: Counts
+}
+
+async function measure(
+  title: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  ready: RegExp,
+): Promise<Measured> {
+  const child = spawn(process.execPath, [...counting, ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  stack.defer(() => ended(child))
+  await started(child, ready)
+  await pause(START_MS)
+  child.send('begin')
+  await pause(minutes * 60_000)
+  const answer = once(child, 'message')
+  child.send('end')
+  const [counts] = (await answer) as [Counts]
+  return { title, counts }
+}
+
+function started(child: ChildProcess, ready: RegExp): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  child.once('exit', (code) => reject(new Error(`It ended with ${code} before it was ready.`)))
+  if (child.stdout !== null) createInterface(child.stdout).on('line', (line) => ready.test(line) && resolve())
+  return promise
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  child.kill('SIGTERM')
+  await exit
+}
+
+/** Answers how many statements have no reason. */
+function report(title: string, { cpuMs, turns, statements }: Counts): number {
+  const perMinute = (count: number) => (count / minutes).toFixed(1)
+  const all = Object.values(statements).reduce((sum, count) => sum + count, 0)
+  const good = all / minutes <= STATEMENTS_MOST && cpuMs / minutes <= CPU_MOST_MS ? 'within' : 'above'
+  console.log(
+    `\n${title}, per minute of ${minutes}: ${perMinute(all)} statements, ${perMinute(cpuMs)} ms of processor time, ${perMinute(turns)} turns of the event loop: ${good} ${STATEMENTS_MOST} and ${CPU_MOST_MS} ms`,
+  )
+  const { lines, unknown } = linesOf(statements)
+  for (const { what, why, count } of lines) console.log(`${perMinute(count).padStart(8)}  ${what}: ${why}`)
+  if (values.texts)
+    for (const [text, count] of Object.entries(statements))
+      console.log(`${perMinute(count).padStart(8)}  ${text.slice(0, 200)}`)
+  return unknown.length
+}
