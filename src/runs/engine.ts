@@ -1,7 +1,5 @@
-import { canonicalValue } from '../ledger/core/canonical-value.ts'
 import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
-import { fingerprintOf } from '../ledger/core/fingerprint.ts'
 import { defaults, limits } from '../ledger/core/limits.ts'
 import { checkOptions } from '../ledger/core/option-names.ts'
 import { checkSqlStore } from '../ledger/sql-store.ts'
@@ -18,12 +16,16 @@ import { RunError } from './errors.ts'
 import type { RunEvent } from './events.ts'
 import { createFollowers } from './followers.ts'
 import { createHolding } from './holding.ts'
+import { inputOf, newRun } from './new-run.ts'
 import type { RunPage, RunQuery } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
 import { endedLongAgo, stillRunning } from './problems.ts'
-import { recordedText } from './recordable.ts'
 import type { Replay, ReplayOptions } from './replay.ts'
 import { isKept, isKnownBy, replayRun } from './replay.ts'
+import type { Schedule } from './schedule.ts'
+import type { ScheduleOperator } from './schedule-operator.ts'
+import { createScheduleOperator } from './schedule-operator.ts'
+import { createScheduler } from './scheduler.ts'
 import { readFailure } from './stored.ts'
 import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
 import type { RunView } from './view.ts'
@@ -36,6 +38,8 @@ export interface EngineOptions {
   /** Every definition that this process can drive. */
   // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
   readonly runs: readonly RunDefinition<any, any>[]
+  /** Schedules whose runs this process starts at their times; their definitions stand in `runs`. @default none */
+  readonly schedules?: readonly Schedule[]
   /** Runs that this process drives at once. @default 100 */
   readonly concurrency?: number
   /** How long the others wait before they take over from a process that says nothing. @default 30_000 */
@@ -59,6 +63,7 @@ export interface EngineOptions {
 const engineOptions = {
   store: true,
   runs: true,
+  schedules: true,
   concurrency: true,
   leaseMs: true,
   pollMs: true,
@@ -95,6 +100,8 @@ export interface Engine extends RunOperator {
   replay(runId: string, options?: ReplayOptions): Promise<Replay>
   get(runId: string): Promise<RunView>
   list(query: RunQuery): Promise<RunPage>
+  /** The schedules in the store: listed, paused, resumed, triggered. */
+  readonly schedules: ScheduleOperator
   /** Hands its runs over to others and ends. The store stays open: it is yours. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -127,6 +134,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   }
   const definitions = new Map(runs.map((run) => [run.name, run]))
   if (definitions.size < runs.length) throw new OnceError('bad_option', 'Two runs have the same name.')
+  const schedules = schedulesOf(options.schedules ?? [], definitions)
   await sql.migrate(RUN_ROOM, runMigrations)
 
   const time = createTime(store, runtime)
@@ -153,6 +161,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     },
     holding,
     definitions,
+    scheduler: createScheduler(store, schedules),
     concurrency: options.concurrency ?? limits.runConcurrency,
     leaseMs: options.leaseMs ?? defaults.leaseMs,
     pollMs: options.pollMs ?? limits.safetyPollMs,
@@ -288,45 +297,29 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     handle,
     replay,
     ...operator,
+    schedules: createScheduleOperator(sql, { wake }),
     stop,
     [Symbol.asyncDispose]: stop,
   }
 }
 
-function newRun<I, O>(
-  definition: RunDefinition<I, O>,
-  given: StartOptions<I>,
-  { worker, now, restarts }: { readonly worker: string | null; readonly now: number; readonly restarts: string | null },
-): RunRow {
-  return {
-    id: given.runId,
-    definition: definition.name,
-    version: definition.version,
-    state: 'running',
-    ...inputOf(given),
-    result: null,
-    failure: null,
-    worker,
-    // A run without a worker is taken later, and then its fence moves.
-    fence: worker === null ? 0 : 1,
-    dueAt: worker === null ? now : null,
-    takenAt: worker === null ? null : now,
-    takenBefore: null,
-    startedAt: now,
-    endedAt: null,
-    restarts,
-    takeovers: 0,
+function schedulesOf(
+  given: readonly Schedule[],
+  definitions: ReadonlyMap<string, RunDefinition>,
+): ReadonlyMap<string, Schedule> {
+  if (!Array.isArray(given)) {
+    throw new OnceError('bad_option', 'createEngine needs `schedules` as a list of what schedule returned.')
   }
-}
-
-/** The input as it is kept, and as it is compared: the order of members does not count. */
-function inputOf({ runId, input }: StartOptions<unknown>): Pick<RunRow, 'input' | 'inputFingerprint'> {
-  const text = recordedText(`The input of ${runId}`, input)
-  try {
-    return { input: text, inputFingerprint: fingerprintOf(canonicalValue(JSON.parse(text)), 1) }
-  } catch (cause) {
-    throw new OnceError('bad_input', `The input of ${runId} cannot be compared.`, { cause })
+  for (const { name, run } of given) {
+    if (definitions.get(run.name)?.body === run.body) continue
+    throw new OnceError(
+      'bad_option',
+      `The schedule ${name} starts ${run.name}, which is not registered: add it to \`runs\`.`,
+    )
   }
+  const schedules = new Map(given.map((each) => [each.name, each]))
+  if (schedules.size < given.length) throw new OnceError('bad_option', 'Two schedules have the same name.')
+  return schedules
 }
 
 /** `order-7`, `order-7#2`, `order-7#3`: each names the one before it, and starting it twice is starting it once. */

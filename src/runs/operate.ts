@@ -3,6 +3,7 @@ import { limits } from '../ledger/core/limits.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import type { SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
+import { cancelBy } from './cancel.ts'
 import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, Entry, RunRow, RunState } from './entry.ts'
 import { RunError } from './errors.ts'
@@ -170,13 +171,9 @@ export function createRunOperator(
     },
     async cancel(runId) {
       await row(runId)
-      const ended = await query(
-        `update onceonly_runs set state = 'cancelled', ended_at = ${now}, due_at = null, worker = null, fence = fence + 1
-          where id = ? and ended_at is null returning id`,
-        [runId],
-      )
+      const ended = await cancelBy(query, now, runId)
       near.drop(runId)
-      return ended.length > 0
+      return ended
     },
     async resume(runId) {
       const at = await clock()

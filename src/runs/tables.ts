@@ -89,6 +89,21 @@ const TAKEOVERS = [
   'create index onceonly_runs_takeovers on onceonly_runs (due_at) where takeovers > 1',
 ]
 
+/** `due_at`: when a process looks at it; null while it is paused. `wanted`: what an operator wants to be started now. */
+function schedulesTable(big: string): string {
+  return `create table onceonly_run_schedules (
+    name text primary key,
+    spec text not null,
+    next_at ${big},
+    due_at ${big},
+    paused integer not null default 0,
+    wanted text,
+    last_run text,
+    started ${big} not null default 0,
+    skipped ${big} not null default 0
+  )`
+}
+
 export const runMigrations: readonly Migration[] = [
   {
     version: 1,
@@ -114,4 +129,5 @@ export const runMigrations: readonly Migration[] = [
   { version: 4, oldestCode: 1, up: () => TAKEOVERS },
   // Older code would not know that the step behind such a line may have begun.
   { version: 5, oldestCode: 5, up: () => ['alter table onceonly_run_steps add column leads_to text'] },
+  { version: 6, oldestCode: 1, up: ({ types }) => [schedulesTable(types.integer)] },
 ]

@@ -20,6 +20,11 @@ test('a failed poll for runs is reported once, however many callers waited for i
     around: { runtime: createRuntime() } as WorkerOptions['around'],
     holding: holding as Holding,
     definitions: new Map(),
+    scheduler: {
+      register: async () => {},
+      dueIn: async () => null,
+      start: async () => ({ started: [], cancelled: [] }),
+    },
     concurrency: 1,
     leaseMs: 60_000,
     pollMs: 60_000,

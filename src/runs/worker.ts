@@ -22,12 +22,14 @@ import { keepLast } from './fork.ts'
 import type { Holding } from './holding.ts'
 import { storableFailure } from './problems.ts'
 import { recordable } from './recordable.ts'
+import type { Scheduler } from './scheduler.ts'
 import type { Leaving } from './writes.ts'
 
 export interface WorkerOptions {
   readonly around: Omit<Surroundings, 'draining' | 'alive'>
   readonly holding: Holding
   readonly definitions: ReadonlyMap<string, RunDefinition>
+  readonly scheduler: Scheduler
   /** Runs in memory at once. */
   readonly concurrency: number
   readonly leaseMs: number
@@ -66,7 +68,7 @@ type Journal = Awaited<ReturnType<Holding['journal']>>
 const LEAVE_RETRY = { baseMs: 50, capMs: 5_000 }
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { holding, definitions, concurrency, leaseMs, pollMs, emit } = options
+  const { holding, definitions, scheduler, concurrency, leaseMs, pollMs, emit } = options
   const { runtime } = options.around
   const id = runtime.newId()
   const executions = new Set<Execution>()
@@ -162,11 +164,17 @@ export function createWorker(options: WorkerOptions): Worker {
     return looking
   }
 
+  /** When the next run or tick is due, from now; null when none is. */
+  async function dueIn(): Promise<number | null> {
+    const [run, tick] = [await holding.dueIn(), await scheduler.dueIn()]
+    return run === null || tick === null ? (run ?? tick) : Math.min(run, tick)
+  }
+
   async function poll(): Promise<number | null> {
-    const dueMs = await holding.dueIn()
+    const dueMs = await dueIn()
     if (!more && (dueMs === null || dueMs > 0)) return dueMs
     await look()
-    return await holding.dueIn()
+    return await dueIn()
   }
 
   /** A wake during a poll repeats it, because the poll may have just missed the cause. */
@@ -174,9 +182,21 @@ export function createWorker(options: WorkerOptions): Worker {
     while (again) {
       again = false
       await hearMarks()
+      await startScheduled()
       await takeLast()
       await takeDue()
     }
+  }
+
+  async function startScheduled(): Promise<void> {
+    if (draining) return
+    const { started, cancelled } = await scheduler.start()
+    for (const runId of cancelled) drop(runId)
+    for (const { id: runId, definition } of started) emit({ kind: 'started', runId, definition })
+  }
+
+  function drop(runId: string): void {
+    for (const execution of executions) if (execution.run.id === runId) execution.lose()
   }
 
   /** What happened to runs in memory, where one of their branches waits for it while others act. */
@@ -310,6 +330,7 @@ export function createWorker(options: WorkerOptions): Worker {
     async begin() {
       await arrive()
       await freeOrphans()
+      await scheduler.register()
       const leastMs = Math.min(pollMs, limits.duePollMs)
       due = startDueLoop({ runtime, mostMs: pollMs, leastMs, round: poll, failed })
       loops.push(
@@ -332,9 +353,7 @@ export function createWorker(options: WorkerOptions): Worker {
     drive: (run) => drive(run),
     look,
     ring: () => due?.soon(),
-    drop(runId) {
-      for (const execution of executions) if (execution.run.id === runId) execution.lose()
-    },
+    drop,
     async stop() {
       draining = true
       await looking?.catch(() => undefined)

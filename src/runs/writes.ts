@@ -109,18 +109,9 @@ async function startAll(
   runs: readonly RunRow[],
   learn: (now: number) => void,
 ): Promise<{ created: boolean; row: RunRow }[]> {
-  const names = Object.keys(startColumns).join(', ')
   // Of two equal ids in one flush the second finds the first.
   const fresh = [...new Map(runs.map((run) => [run.id, run] as const).reverse()).values()]
-  // A run that its starter drives from its first moment needs no wake; any other run is due.
-  const inserted = await sql.query<{ id: string; now: unknown }>(
-    `insert into onceonly_runs (${names}, started_at, taken_at, due_at)
-      select ${names}, ${sql.now}, case when worker is not null then ${sql.now} end, case when worker is null then ${sql.now} end
-      from ${sql.dialect.recordsOf(startColumns)} where true order by id on conflict (id) do nothing
-      returning id, started_at as now, case when worker is null then ${sql.wake(RUN_TOPIC)} end as woken`,
-    [JSON.stringify(fresh.map((run) => startRecord(sql, run)))],
-    { hot: true },
-  )
+  const inserted = await sql.query<Inserted>(insertText(sql), insertValues(sql, fresh), { hot: true })
   if (inserted[0] !== undefined) learn(Number(inserted[0].now))
   const created = new Set(inserted.map(({ id }) => id))
   const isMine = new Set(fresh.filter(({ id }) => created.has(id)))
@@ -130,6 +121,29 @@ async function startAll(
     const mine = isMine.has(run)
     return { created: mine, row: mine ? run : (found.get(run.id) ?? run) }
   })
+}
+
+/** Starts a run inside of a transaction, for any worker. False when there is one of its id. */
+export async function startIn(tx: SqlTx, sql: SqlSeam, run: RunRow): Promise<boolean> {
+  return (await tx.query(insertText(sql), insertValues(sql, [run]))).length > 0
+}
+
+interface Inserted {
+  readonly id: string
+  readonly now: unknown
+}
+
+/** A run that its starter drives from its first moment needs no wake; any other run is due. */
+function insertText({ now, dialect, wake }: SqlSeam): string {
+  const names = Object.keys(startColumns).join(', ')
+  return `insert into onceonly_runs (${names}, started_at, taken_at, due_at)
+    select ${names}, ${now}, case when worker is not null then ${now} end, case when worker is null then ${now} end
+    from ${dialect.recordsOf(startColumns)} where true order by id on conflict (id) do nothing
+    returning id, started_at as now, case when worker is null then ${wake(RUN_TOPIC)} end as woken`
+}
+
+function insertValues(sql: SqlSeam, runs: readonly RunRow[]): [string] {
+  return [JSON.stringify(runs.map((run) => startRecord(sql, run)))]
 }
 
 function startRecord(

@@ -3,6 +3,7 @@ import { eventCommands } from './events.ts'
 import { recordActions } from './record-actions.ts'
 import { recordReads } from './records.ts'
 import { runCommands } from './runs.ts'
+import { scheduleCommands } from './schedules.ts'
 import { streamCommands } from './streams.ts'
 import { upkeepCommands } from './upkeep.ts'
 
@@ -12,6 +13,7 @@ export const commandTable = {
   ...recordActions,
   ...eventCommands,
   ...runCommands,
+  ...scheduleCommands,
   ...streamCommands,
   ...upkeepCommands,
 } satisfies Readonly<Record<string, Command>>

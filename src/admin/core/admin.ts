@@ -13,6 +13,8 @@ import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, St
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
 import { createRunOperator, type RunOperator } from '../../runs/operate.ts'
 import { noSuchRun } from '../../runs/problems.ts'
+import type { ScheduleOperator } from '../../runs/schedule-operator.ts'
+import { createScheduleOperator, noSuchSchedule } from '../../runs/schedule-operator.ts'
 import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
 import { STREAM_ROOM, streamTables } from '../../streams/log/sql-tables.ts'
 import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations, targetOf } from './audit.ts'
@@ -76,6 +78,7 @@ export interface Admin {
   readonly events: DeadLetters | null
   readonly sagas: Sagas | null
   readonly runs: RunOperator | null
+  readonly schedules: ScheduleOperator | null
   readonly streams: Streams | null
   /** The actions of operators; null where the store has no place for them. */
   readonly audit: Audit | null
@@ -219,6 +222,7 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     events: isSql(store) ? createDeadLetters(store, has) : null,
     sagas: sql === undefined ? null : createSagas(sql, has),
     runs: isSql(store) ? runsOf(store, now, has) : null,
+    schedules: isSql(store) ? schedulesOf(store, has) : null,
     streams: sql === undefined ? null : createStreams(sql, has),
     async sweep() {
       return await ledger.upkeep.sweep()
@@ -243,6 +247,19 @@ function noTables({ name }: Store): OnceError {
 
 function isSql(store: Store): store is SqlStore {
   return store.sql !== undefined && store.transactions !== undefined
+}
+
+function schedulesOf(store: SqlStore, has: (room: string) => Promise<boolean>): ScheduleOperator {
+  const schedules = createScheduleOperator(store.sql, { wake: () => {} })
+  const known = async (name: string) => {
+    if (!(await has(RUN_ROOM))) throw noSuchSchedule(name)
+  }
+  return {
+    list: async () => ((await has(RUN_ROOM)) ? await schedules.list() : []),
+    pause: (name) => known(name).then(() => schedules.pause(name)),
+    resume: (name) => known(name).then(() => schedules.resume(name)),
+    trigger: (name, options) => known(name).then(() => schedules.trigger(name, options)),
+  }
 }
 
 /** The tables are there as soon as an engine ran once; before that there are no runs, and asking must not make them. */

@@ -19,6 +19,21 @@ export const runTexts: Texts = {
   'run.resume': () => 'Resumed.',
   'run.retry': () => 'Tried now.',
   'run.resolve': () => 'Resolved.',
+  schedules: (schedules) => {
+    const lines = schedules.map((each) => [
+      each.name,
+      each.run,
+      `${each.cron} ${each.timezone}`,
+      each.paused ? 'paused' : iso(each.nextAt),
+      each.lastRun,
+      each.started,
+      each.skipped,
+    ])
+    return table(['schedule', 'definition', 'cron', 'next', 'last run', 'started', 'skipped'], lines, 'No schedules.')
+  },
+  'schedule.pause': () => 'Paused.',
+  'schedule.resume': () => 'Resumed.',
+  'schedule.trigger': ({ runId }) => `${runId} starts as soon as a process that has the schedule sees it.`,
   'runs.cancel': bulkText,
   'runs.resume': bulkText,
   'runs.retry': bulkText,

@@ -1,0 +1,56 @@
+import { canonicalValue } from '../ledger/core/canonical-value.ts'
+import { OnceError } from '../ledger/core/errors.ts'
+import { fingerprintOf } from '../ledger/core/fingerprint.ts'
+import type { RunDefinition } from './definition.ts'
+import type { RunRow } from './entry.ts'
+import { recordedText } from './recordable.ts'
+
+interface Given {
+  readonly runId: string
+  readonly input: unknown
+}
+
+interface Start {
+  /** Who drives it from its first moment; null when it is due for any worker. */
+  readonly worker: string | null
+  readonly now: number
+  /** The run that it repeats. */
+  readonly restarts?: string | null
+}
+
+/** The row of a run that is about to start. */
+export function newRun(
+  { name, version }: Pick<RunDefinition, 'name' | 'version'>,
+  given: Given,
+  { worker, now, restarts = null }: Start,
+): RunRow {
+  return {
+    id: given.runId,
+    definition: name,
+    version,
+    state: 'running',
+    ...inputOf(given),
+    result: null,
+    failure: null,
+    worker,
+    // A run without a worker is taken later, and then its fence moves.
+    fence: worker === null ? 0 : 1,
+    dueAt: worker === null ? now : null,
+    takenAt: worker === null ? null : now,
+    takenBefore: null,
+    startedAt: now,
+    endedAt: null,
+    restarts,
+    takeovers: 0,
+  }
+}
+
+/** The input as it is kept, and as it is compared: the order of members does not count. */
+export function inputOf({ runId, input }: Given): Pick<RunRow, 'input' | 'inputFingerprint'> {
+  const text = recordedText(`The input of ${runId}`, input)
+  try {
+    return { input: text, inputFingerprint: fingerprintOf(canonicalValue(JSON.parse(text)), 1) }
+  } catch (cause) {
+    throw new OnceError('bad_input', `The input of ${runId} cannot be compared.`, { cause })
+  }
+}
