@@ -4,7 +4,7 @@ import type { EntryState, RunState } from './entry.ts'
 export type RunEvent =
   | { readonly kind: 'started'; readonly runId: string; readonly definition: string }
   /** A worker put a run down: it ended, sleeps, or waits for an operator. */
-  | { readonly kind: 'left'; readonly runId: string; readonly state: RunState }
+  | { readonly kind: 'left'; readonly runId: string; readonly definition: string; readonly state: RunState }
   /**
    * A step changed its state, after that was recorded. `intent`: only a probe can determine whether it happened.
    * `replayed`: the body reached the step again and got the recorded result.

@@ -292,7 +292,7 @@ export function createWorker(options: WorkerOptions): Worker {
     try {
       const end = check(run, await endOf(execution, definition))
       if (end.kind === 'lost') emit({ kind: 'lost', runId: run.id })
-      else await leave(execution, leavingOf(execution, end))
+      else await leave(execution, run.definition, leavingOf(execution, end))
       if (end.kind === 'suspended' && end.suspension.handedOver === true && !draining) more = true
     } finally {
       executions.delete(execution)
@@ -301,7 +301,7 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
-  async function leave(execution: Execution, leaving: Leaving): Promise<void> {
+  async function leave(execution: Execution, definition: string, leaving: Leaving): Promise<void> {
     for (let tries = 1; !execution.lost.aborted; tries++) {
       try {
         const left = await around.writes.leave(leaving)
@@ -309,9 +309,8 @@ export function createWorker(options: WorkerOptions): Worker {
         if (driven.get(leaving.runId) === leaving.fence) driven.delete(leaving.runId)
         if (left) options.left(leaving)
         if (left && leaving.dueAt !== null) due?.ring()
-        emit(
-          left ? { kind: 'left', runId: leaving.runId, state: leaving.state } : { kind: 'lost', runId: leaving.runId },
-        )
+        const { runId, state } = leaving
+        emit(left ? { kind: 'left', runId, definition, state } : { kind: 'lost', runId })
         return
       } catch (error) {
         if (!isOnceError(error) || !error.retryable) throw error

@@ -88,5 +88,5 @@ test('help and completion are made of the arguments', () => {
   }
   assert.match(completionScript(new Map([['run.do', of]])), /"run do"\) options="--run-id --ids --value --limit --all"/)
   for (const name of ['status', 'run.cancel', 'gateway', 'completion']) assert.ok(names.includes(name), name)
-  assert.ok(!names.includes('rooms'), 'it needs a running server')
+  assert.ok(!names.includes('guard'), 'it needs a running server')
 })

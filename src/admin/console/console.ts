@@ -205,7 +205,7 @@ const pageCommands = {
   events: 'events',
   sagas: 'sagas',
   runs: 'runs',
-  streams: 'rooms',
+  streams: 'room',
   checklist: 'checklist',
   audit: 'audit',
 } as const satisfies Readonly<Record<string, CommandName>>

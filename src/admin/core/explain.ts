@@ -154,7 +154,8 @@ async function outboxAnswer(
   const waiting = await count('onceonly_outbox_rows')
   const dead = await count('onceonly_outbox_dead')
   if (Math.max(waiting.most, dead.most) > 1) return { alarming: 'yes: a message stands there twice under one id' }
-  if (added.messages === 0) return 'no: this command added none through the ledger, or their ids are forgotten'
+  if (added.messages === 0)
+    return 'none is recorded: it added no message through the ledger, or their ids are forgotten'
   const left = `${waiting.messages} wait to be published, ${dead.messages} are dead letters`
   return `no: messages added: ${added.messages}, each under an id that can be added once; ${left}`
 }
@@ -184,13 +185,17 @@ function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Sa
   // Of an attempt that vanished, or still runs, it is not recorded how far it came.
   const isBound = state === 'in_progress' || history.some(({ what }) => what === 'lapsed')
   const most = isBound ? 'at most ' : ''
+  // What an attempt does not note is counted as one call, and may have been none.
+  const isNoted = facts?.provider !== undefined || facts?.extraCalls !== undefined
+  const counted = isNoted ? '' : ', counted one per attempt because the effect noted none'
   if (calls === 0) return `no: no call${who} was begun`
   if (calls > 1) {
     const keyed = facts?.provider === undefined || facts.reference !== undefined
     const rest = keyed ? 'one that honours keys did it once' : 'the provider cannot know that they are one'
-    return { alarming: `yes: ${most}${calls} calls${who}, all ${key}; ${rest}` }
+    const said = isNoted ? 'yes' : 'possibly'
+    return { alarming: `${said}: ${most}${calls} calls${who}${counted}, all ${key}; ${rest}` }
   }
-  const once = `no: ${most}1 call${who}, ${key}`
+  const once = `no: ${most}1 call${who}${counted}, ${key}`
   return state === 'unknown' ? `${once}; whether it took effect is not known` : once
 }
 

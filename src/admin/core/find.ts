@@ -1,3 +1,4 @@
+import { keyOf } from '../../events/inbox/key.ts'
 import { INBOX_ROOM } from '../../events/inbox/tables.ts'
 import { OUTBOX_ROOM } from '../../events/outbox/tables.ts'
 import { SAGA_ROOM } from '../../events/saga/tables.ts'
@@ -66,14 +67,28 @@ interface Place {
   found(row: SqlRow, id: string): Found | null
 }
 
-/** A server may put whose run it is before the id that its clients know. */
+/** A server may put the owner before the name that its clients know: with a slash in ids of runs, a dot in names of rooms. */
+function owned(
+  separator: '/' | '.',
+  column: string,
+): Pick<Place, 'values'> & { isOf(row: SqlRow, id: string): boolean } {
+  return {
+    values: (id) => [id, `%${separator}${id.replaceAll(/[!%_]/g, '!$&')}`],
+    // LIKE may ignore the case of letters.
+    isOf: (row, id) => row[column] === id || String(row[column]).endsWith(separator + id),
+  }
+}
+
+const ownedRuns = owned('/', 'id')
+const ownedRooms = owned('.', 'room')
+
 const runs: Place = {
   room: RUN_ROOM,
   text: `SELECT id, definition, state, started_at FROM onceonly_runs WHERE id = ? OR id LIKE ? ESCAPE '!'`,
-  values: (id) => [id, `%/${id.replaceAll(/[!%_]/g, '!$&')}`],
+  values: ownedRuns.values,
   found(row, asked) {
+    if (!ownedRuns.isOf(row, asked)) return null
     const id = String(row['id'])
-    if (id !== asked && !id.endsWith(`/${asked}`)) return null
     return {
       kind: 'run',
       id,
@@ -129,7 +144,7 @@ const deadLetters: Place = {
   room: INBOX_ROOM,
   text: `SELECT consumer, letter, topic, reason, parked_at FROM onceonly_inbox_dead_letters
     WHERE letter = ? OR message = ?`,
-  values: (id) => [id, id],
+  values: (id) => [id, keyOf(id)],
   found(row) {
     const consumer = String(row['consumer'])
     return {
@@ -164,9 +179,10 @@ const sagas: Place = {
 
 const rooms: Place = {
   room: STREAM_ROOM,
-  text: 'SELECT room, count(*) AS regions FROM onceonly_stream_rooms WHERE room = ? GROUP BY room',
-  values: (id) => [id],
-  found(row) {
+  text: `SELECT room, count(*) AS regions FROM onceonly_stream_rooms WHERE room = ? OR room LIKE ? ESCAPE '!' GROUP BY room`,
+  values: ownedRooms.values,
+  found(row, asked) {
+    if (!ownedRooms.isOf(row, asked)) return null
     const id = String(row['room'])
     const about = `${Number(row['regions'])} regions`
     return { kind: 'room', id, about, state: null, at: null, page: `/streams/${encodeURIComponent(id)}`, look: null }

@@ -71,7 +71,10 @@ export const counters = {
   sagaEvents: { name: 'onceonly_saga_events_total', about: 'Events, by saga and by what became of them.' },
   sagaIgnores: { name: 'onceonly_saga_ignored_total', about: 'Events that a saga ignored, by the reason.' },
   runsStarted: { name: 'onceonly_runs_started_total', about: 'Runs that began, by definition.' },
-  runsLeft: { name: 'onceonly_runs_left_total', about: 'Runs that a worker put down, by the state they are in.' },
+  runsLeft: {
+    name: 'onceonly_runs_left_total',
+    about: 'Runs that a worker put down, by definition and by the state they are in.',
+  },
   steps: {
     name: 'onceonly_run_steps_total',
     about: 'Steps of runs, by definition and by what they came to; `replayed` ones were handed what is recorded.',

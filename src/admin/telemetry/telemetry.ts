@@ -121,11 +121,11 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       if (kind === 'ignored') counters.sagaIgnores.add(1, { operation, outcome: why ?? 'declared' })
     },
     run({ kind, definition, state }) {
-      if (kind === 'started') counters.runsStarted.add(1, { operation: nameOf(definition ?? 'run') })
-      else if (kind === 'step')
-        counters.steps.add(1, { operation: nameOf(definition ?? 'run'), outcome: state ?? 'none' })
-      else if (kind === 'left') counters.runsLeft.add(1, { outcome: state ?? 'lost' })
-      else if (kind === 'lost' || kind === 'parked') counters.runsLeft.add(1, { outcome: kind })
+      const operation = nameOf(definition ?? 'run')
+      if (kind === 'started') counters.runsStarted.add(1, { operation })
+      else if (kind === 'step') counters.steps.add(1, { operation, outcome: state ?? 'none' })
+      else if (kind === 'left') counters.runsLeft.add(1, { operation, outcome: state ?? 'lost' })
+      else if (kind === 'lost' || kind === 'parked') counters.runsLeft.add(1, { operation, outcome: kind })
       else if (kind === 'background_failed') counters.background.add(1, { operation: 'run' })
     },
     stream({ kind, region }) {

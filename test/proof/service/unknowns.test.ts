@@ -90,7 +90,7 @@ onEveryPlace('everything unknown', (place) => {
     const failed = await commands.run(...args(record?.end), '--to', 'failed', '--yes')
     assert.equal(failed.status, 0, failed.stderr)
     await everywhere(0)
-    assert.equal((await commands.run('unknowns')).stdout, 'No outcome is unknown.\n')
+    assert.equal((await commands.run('unknowns')).stdout, 'Nothing waits for a decision.\n')
     const audit = JSON.parse((await commands.run('audit', '--json')).stdout) as { what: string; result: string }[]
     assert.deepEqual(
       audit.map(({ what, result }) => `${what} ${result}`),

@@ -33,6 +33,12 @@ export const eventTexts: Texts = {
     })
     return table(['saga', 'instances', 'pending'], lines, 'There are no sagas in this store.')
   },
+  rooms: ({ rows }) => {
+    const lines = rows.flatMap(({ room, head, regions }) =>
+      regions.map(({ region, behind, lastAt }) => [room, region, head, behind, iso(lastAt)]),
+    )
+    return table(['room', 'region', 'entries', 'behind', 'newest'], lines, 'There are no rooms in this store.')
+  },
   'saga.instances': ({ rows }) => {
     const lines = rows.map((row) => [row.id, row.state, row.version, iso(row.updatedAt)])
     return table(['instance', 'state', 'version', 'changed'], lines, 'No matches.')

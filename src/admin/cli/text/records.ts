@@ -63,7 +63,12 @@ export const recordTexts: Texts = {
   unknowns: ({ rows }, { now }) =>
     rows.length === 0 ? 'Nothing waits for a decision.' : rows.map((each) => unknownText(each, now)).join('\n'),
   conflicts: ({ rows }) =>
-    cards(rows, 'No conflicts.', ['refused', ({ conflicts, inProgress }) => conflicts + inProgress]),
+    cards(
+      rows,
+      'No conflicts.',
+      ['another payload', ({ conflicts }) => conflicts],
+      ['while it ran', ({ inProgress }) => inProgress],
+    ),
   busiest: ({ rows }) => {
     const heads = ['claims', 'replays', 'in progress', 'conflicts', 'tenant', 'caller', 'operation']
     const lines = rows.map((row) => {
@@ -132,15 +137,27 @@ function nameOf(outcome: UnknownOutcome): string {
   }
 }
 
-function cards(
-  rows: readonly Card[],
-  empty = 'No records.',
-  [head, cell]: readonly [string, (card: Card) => Cell] = ['replays', ({ replays }) => replays],
-): string {
+type Column = readonly [head: string, cell: (card: Card) => Cell]
+
+const replaysColumn: Column = ['replays', ({ replays }) => replays]
+
+function cards(rows: readonly Card[], empty = 'No records.', ...columns: readonly Column[]): string {
+  const first = columns.length === 0 ? [replaysColumn] : columns
   const lines = rows.map((card) => {
     const { tenant, caller, operation, key } = card.identity
-    return [cell(card), card.state, tenant, caller, operation, key, card.attempts, iso(card.claimedAt), card.id]
+    const cells = first.map(([, cell]) => cell(card))
+    return [...cells, card.state, tenant, caller, operation, key, card.attempts, iso(card.claimedAt), card.id]
   })
-  const heads = [head, 'state', 'tenant', 'caller', 'operation', 'key', 'attempts', 'claimed', 'record']
+  const heads = [
+    ...first.map(([head]) => head),
+    'state',
+    'tenant',
+    'caller',
+    'operation',
+    'key',
+    'attempts',
+    'claimed',
+    'record',
+  ]
   return table(heads, lines, empty)
 }

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { createLedger } from 'onceonly'
+import { createOutbox } from 'onceonly/outbox'
+import { createEngine, defineRun, type EngineOptions } from 'onceonly/run'
+import { createMemoryPlace, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+import { claim } from '../../../../src/testing/conformance/requests.ts'
+import { until } from '../../../../src/testing/until.ts'
+import type { GatewayProcess } from '../../gateway/process.ts'
+import type { Cluster, TestServer } from '../cluster.ts'
+import type { MailServer } from '../messages/mail.ts'
+import { makeLead, start, store, untilState } from '../outreach/outreach.ts'
+import type { TroubleName } from './trouble.ts'
+
+interface World {
+  readonly cluster: Cluster
+  readonly mail: MailServer
+  readonly gateway: GatewayProcess
+}
+
+/** The id that each trouble is found by. */
+export type Made = Readonly<Record<Exclude<TroubleName, 'lostStore'>, string>>
+
+const MINUTES = 60_000
+const CALL = { timeoutMs: 60_000 }
+
+/** Makes one case of everything, by the interfaces that users have. */
+export async function makeTrouble({ cluster, mail, gateway }: World): Promise<Made> {
+  const [one, two] = cluster.servers as [TestServer, TestServer]
+  // 1. What needs an hour to go wrong: it passes at once.
+  const aged = await makeAged(cluster, one)
+  await cluster.advance(61 * MINUTES)
+  // 2. Everything else.
+  return {
+    ...aged,
+    ...(await makeMessages(one, two, mail)),
+    ...(await makeCommands(one)),
+    ...(await makeRuns(one)),
+    brokenEvent: await breakEvent(cluster),
+    cutRegion: await cutRegion(one),
+    ...(await makeAtGateway(gateway)),
+  }
+}
+
+async function makeAged({ store: on }: Cluster, one: TestServer) {
+  const wanted = { projectId: 'p-1', searchName: 'Never', files: ['never.ris'] }
+  const missingFile = String((await one.post('/api/imports', wanted)).body['searchId'])
+  // As a process leaves it that was killed: claimed, and never settled.
+  const request = claim('dead-process')
+  await on.claims.apply(request, CALL)
+  const forgotten = defineRun('forgotten', (run) => run.sleep('rest', 1 * MINUTES))
+  const engine = await createEngine({ store: on as EngineOptions['store'], runs: [forgotten] })
+  await engine.start(forgotten, { runId: 'stuck-1', input: null })
+  await until('it sleeps', async () => (await engine.get('stuck-1')).state === 'sleeping')
+  await engine.stop()
+  return { missingFile, deadProcess: request.id, stuckRun: 'stuck-1' }
+}
+
+async function makeMessages(one: TestServer, two: TestServer, mail: MailServer) {
+  const send = async (to: string, message: string, key?: string) =>
+    await one.send({ recipientEmail: `${to}@example.com`, message }, key === undefined ? {} : { key })
+  const idOf = async (to: string, status: string) => {
+    const { body, text } = await send(to, `For ${to}`)
+    assert.equal(body.status, status, text)
+    return body.message?._id ?? ''
+  }
+  const held = { recipientEmail: 'held@example.com', message: 'Wait for it' }
+  const first = one.send(held, { key: 'held-1' })
+  await until('the provider holds it', () => mail.sentTo('Wait for it').length === 1)
+  const early = two.send(held, { key: 'held-1' })
+  const sameText = await idOf('same', 'sent')
+  assert.equal((await send('same', 'For same')).body.duplicateOnly, true)
+  const made = {
+    lostMail: await idOf('lost', 'unknown'),
+    refusedMail: await idOf('refused', 'failed'),
+    laterMail: await idOf('later', 'queued'),
+    sameText,
+    retriedEarly: 'held-1',
+  }
+  const refused = await early
+  assert.equal(refused.body.type, '/problems/request-in-progress', refused.text)
+  mail.letGo()
+  assert.equal((await first).status, 201)
+  return made
+}
+
+/** More than twenty in five minutes by one caller fire the rule. */
+const REUSES = 21
+
+async function makeCommands(one: TestServer) {
+  const escalate = (caseId: string, targetQueue: string, key: string) =>
+    one.post('/case-escalations', { caseId, targetQueue }, { key })
+  assert.equal((await escalate('CASE-100', 'LEGAL_REVIEW', 'taken-1')).status, 201)
+  assert.equal((await escalate('CASE-100', 'LEGAL_REVIEW', 'taken-2')).status, 409)
+  for (let n = 0; n < REUSES; n++) assert.equal((await escalate('CASE-101', 'BILLING', 'taken-1')).status, 409)
+  return { takenValue: 'taken-2', reusedKey: 'taken-1' }
+}
+
+async function makeRuns(one: TestServer) {
+  const begin = async (to: string, state: string) => {
+    const lead = await makeLead(one, { recipientEmail: `${to}@example.com` })
+    const sequence = await store(one, `To ${to}`, [{ id: 'mail', type: 'email', template: 'Step for {{lead.email}}' }])
+    const runId = await start(one, sequence, lead)
+    await untilState(one, runId, state)
+    return runId
+  }
+  return { lostStep: await begin('lost', 'unknown'), failedRun: await begin('refused', 'failed') }
+}
+
+/** An event that another team publishes, without what its readers need. */
+async function breakEvent({ store: on }: Cluster): Promise<string> {
+  const sql = on as EngineOptions['store']
+  const outbox = createOutbox({ store: sql })
+  const ledger = createLedger({ store: sql, outbox, background: false })
+  const publish = ledger.operation<null>({ name: 'other.publish', effect: 'transaction' })
+  const identity = { tenant: 'other', caller: 'team', key: 'broken-1' }
+  const messageId = await publish.run(identity, null, async (context) => {
+    await context.outbox.add({ topic: 'SearchUploadSaved', body: { wrong: true } })
+    return context.derive('outbox:0')
+  })
+  await ledger.stop()
+  return String(messageId)
+}
+
+async function cutRegion(one: TestServer): Promise<string> {
+  const url = (region: string) => `${one.url.replace('http', 'ws')}/chat/socket?region=${region}`
+  const enter = async (region: string) => {
+    const seen: unknown[] = []
+    const client = await createStreamClient({
+      room: 'cut-room',
+      regions: [region],
+      transport: createWebSocketTransport({ url, token: () => one.apiKey }),
+      mode: 'at-least-once',
+      place: createMemoryPlace(),
+      from: 'start',
+      receiver: { message: (entry) => void seen.push(entry) },
+    })
+    return { client, seen }
+  }
+  const [ann, bob] = [await enter('frankfurt'), await enter('tokyo')]
+  await ann.client.send({ text: 'Can you hear me?' })
+  await until('both regions have it', () => bob.seen.length === 1)
+  const headers = { authorization: `Bearer ${one.apiKey}`, 'content-type': 'application/json' }
+  const link = { method: 'PUT', headers, body: '{"state":"cut"}' }
+  assert.equal((await fetch(`${one.url}/api/chat/regions/tokyo/link`, link)).status, 200)
+  const { accepted } = await ann.client.send({ text: 'And now?' })
+  await accepted
+  await Promise.all([ann.client.stop(), bob.client.stop()])
+  return 'cut-room'
+}
+
+async function makeAtGateway(gateway: GatewayProcess) {
+  assert.equal((await gateway.ask({ path: '/cut', key: 'gateway-lost' })).status, 502)
+  assert.equal((await gateway.ask({ path: '/pay', key: 'gateway-reused' })).status, 201)
+  const other = await gateway.ask({ path: '/pay', key: 'gateway-reused', body: '{"amount":2}' })
+  assert.equal(other.problem, 'idempotency-key-reused', other.body)
+  return { lostUpstream: 'gateway-lost', reusedAtGateway: 'gateway-reused' }
+}

@@ -1,0 +1,190 @@
+/** Who is asked about a trouble: a server on its store, or a gateway on its own. */
+export type Place = 'server' | 'gateway'
+
+/** One thing that goes wrong, and what every interface must say of it. */
+export interface Trouble {
+  readonly system: 'messages' | 'commands' | 'imports' | 'runs' | 'chat' | 'gateway' | 'store'
+  readonly what: string
+  readonly at: Place
+  /** Of the command line, without `onceonly`; the console answers it by the same row of the table. */
+  readonly command: string
+  /** The series that counts it, as Prometheus writes it; null where none does. */
+  readonly metric: string | null
+  /** The rule that fires; null where no person is needed. */
+  readonly alert: string | null
+  /** How it ends. */
+  readonly end: string
+}
+
+/** By a name for each, so that the program that makes them leaves none out. */
+export const troubles = {
+  lostMail: {
+    system: 'messages',
+    what: 'The answer of a provider is lost',
+    at: 'server',
+    command: 'unknowns',
+    metric: 'onceonly_dedup_unknown_waiting',
+    alert: 'OnceonlyUnknownOutcomesWaiting',
+    end: '`resolve --id … --to …`, after asking the provider',
+  },
+  refusedMail: {
+    system: 'messages',
+    what: 'A provider refuses a message',
+    at: 'server',
+    command: 'records --operation messages.deliver --state failed_terminal',
+    metric: 'onceonly_dedup_settled_total{operation="messages.deliver",outcome="failed_terminal"}',
+    alert: null,
+    end: 'it has ended: the sender got the reason',
+  },
+  laterMail: {
+    system: 'messages',
+    what: 'A provider says “not now”',
+    at: 'server',
+    command: 'records --operation messages.deliver --state failed_retryable',
+    metric: 'onceonly_dedup_settled_total{operation="messages.deliver",outcome="failed_retryable"}',
+    alert: null,
+    end: 'by itself: it is tried again for a day',
+  },
+  sameText: {
+    system: 'messages',
+    what: 'The same text is sent again without a key',
+    at: 'server',
+    command: 'records --operation guard.messages',
+    metric: 'onceonly_guard_blocked_total{operation="messages",outcome="lock_resolved"}',
+    alert: null,
+    end: 'it was not sent; `forget` frees the content',
+  },
+  reusedKey: {
+    system: 'commands',
+    what: 'A caller reuses its keys with other payloads',
+    at: 'server',
+    command: 'conflicts',
+    metric: 'onceonly_dedup_key_reuse_by_one_caller',
+    alert: 'OnceonlyFrequentKeyReuse',
+    end: 'the caller mends how it makes keys',
+  },
+  retriedEarly: {
+    system: 'commands',
+    what: 'A retry comes while the first attempt runs in another process',
+    at: 'server',
+    command: 'conflicts',
+    metric: 'onceonly_dedup_in_progress_total{operation="messages.send"}',
+    alert: null,
+    end: 'by itself: a later retry gets the response',
+  },
+  takenValue: {
+    system: 'commands',
+    what: 'Another key asks for what exists already',
+    at: 'server',
+    command: 'explain taken-2',
+    metric: 'onceonly_dedup_settled_total{operation="case.escalate",outcome="failed_terminal"}',
+    alert: null,
+    end: 'it was refused: `explain` names what stood in the way',
+  },
+  deadProcess: {
+    system: 'commands',
+    what: 'A process dies in the middle of an external effect',
+    at: 'server',
+    command: 'unknowns',
+    metric: 'onceonly_dedup_unknown_waiting',
+    alert: 'OnceonlyUnknownOutcomesWaiting',
+    end: '`resolve --id … --to …`, or the `probe` of its operation',
+  },
+  brokenEvent: {
+    system: 'imports',
+    what: 'A consumer cannot read an event',
+    at: 'server',
+    command: 'unknowns',
+    metric: 'onceonly_inbox_dead_letters{operation="saga.SearchImportJob"}',
+    alert: 'OnceonlyDeadLetters',
+    end: '`inbox redrive` after the fix, or `inbox purge`',
+  },
+  missingFile: {
+    system: 'imports',
+    what: 'A file of an import never comes: its saga ends in Error',
+    at: 'server',
+    command: 'saga instances SearchImportJob --state Error',
+    metric: 'onceonly_saga_events_total{operation="SearchImportJob",outcome="handled"}',
+    alert: null,
+    end: 'it has ended: start another import',
+  },
+  lostStep: {
+    system: 'runs',
+    what: 'The answer to a step of a run is lost',
+    at: 'server',
+    command: 'unknowns',
+    metric: 'onceonly_runs_unknown',
+    alert: 'OnceonlyUnknownOutcomesWaiting',
+    end: '`run resolve RUN_ID KEY --to …`',
+  },
+  failedRun: {
+    system: 'runs',
+    what: 'A run fails',
+    at: 'server',
+    command: 'runs --state failed',
+    metric: 'onceonly_runs_left_total{operation="outreach",outcome="failed"}',
+    alert: null,
+    end: '`run resume`, or `runs resume --state failed` for many',
+  },
+  stuckRun: {
+    system: 'runs',
+    what: 'No worker knows the definition of a run',
+    at: 'server',
+    command: 'runs --stuck',
+    metric: 'onceonly_runs_stuck',
+    alert: 'OnceonlyRunsStuck',
+    end: 'start such a worker, or `run cancel`',
+  },
+  cutRegion: {
+    system: 'chat',
+    what: 'A region is cut off from the others',
+    at: 'server',
+    command: 'rooms',
+    metric: null,
+    alert: null,
+    end: 'by itself: the region catches up when it is joined again',
+  },
+  lostUpstream: {
+    system: 'gateway',
+    what: 'The service behind a gateway hangs up',
+    at: 'gateway',
+    command: 'unknowns',
+    metric: 'onceonly_dedup_unknown_waiting',
+    alert: 'OnceonlyUnknownOutcomesWaiting',
+    end: '`resolve --id … --succeeded JSON --status 201`, `--failed` or `--rerun`',
+  },
+  reusedAtGateway: {
+    system: 'gateway',
+    what: 'A key comes to a gateway with another payload',
+    at: 'gateway',
+    command: 'conflicts',
+    metric: 'onceonly_dedup_key_reuse_conflicts_total{operation="pay"}',
+    alert: null,
+    end: 'the caller mends how it makes keys',
+  },
+  lostStore: {
+    system: 'store',
+    what: 'The store cannot be reached',
+    at: 'server',
+    command: 'doctor',
+    metric: 'onceonly_store_up',
+    alert: 'OnceonlyStoreUnreachable',
+    end: 'by itself when the store is back; nothing runs meanwhile',
+  },
+} as const satisfies Readonly<Record<string, Trouble>>
+
+export type TroubleName = keyof typeof troubles
+
+/** The table of the documentation: one line for each. */
+export function tableOf(list: readonly Trouble[]): string {
+  const cells = list.map(({ system, what, command, metric, alert, end }) => [
+    system,
+    what,
+    `\`onceonly ${command}\``,
+    metric === null ? 'none' : `\`${metric}\``,
+    alert === null ? 'none' : `\`${alert}\``,
+    end,
+  ])
+  const heads = ['system', 'what goes wrong', 'command, and console', 'metric', 'alert', 'how it ends']
+  return [heads, heads.map(() => '---'), ...cells].map((row) => `| ${row.join(' | ')} |`).join('\n')
+}
