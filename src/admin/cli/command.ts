@@ -86,13 +86,16 @@ function messageOf(error: unknown, words: readonly string[]): string | null {
 
 /** The longest name that the line begins with, and what follows it. */
 function entryAt(args: readonly string[]): readonly [name: string, entry: Entry, rest: readonly string[]] {
+  const [first = '', second = ''] = args
+  const isGroup = names.some((name) => name.startsWith(`${first}.`))
   for (const length of [2, 1]) {
     const name = args.slice(0, length).join('.')
     const entry = args.length < length ? undefined : entries.get(name)
-    if (entry !== undefined) return [name, entry, args.slice(length)]
+    // A word behind a command that takes none is a mistyped second part of a name.
+    const isMistyped = length === 1 && isGroup && entry?.words.length === 0 && /^[a-z]/.test(second)
+    if (entry !== undefined && !isMistyped) return [name, entry, args.slice(length)]
   }
-  const [first = '', second = ''] = args
-  const typed = names.some((name) => name.startsWith(`${first}.`)) ? `${first}.${second}` : first
+  const typed = isGroup ? `${first}.${second}` : first
   const near = hint(typed, names, (name) => `\`${name.replace('.', ' ')}\``)
   throw new Usage(`There is no command \`${typed.replace('.', ' ').trim()}\`.${near} \`onceonly --help\` lists them.`)
 }

@@ -40,8 +40,15 @@ function argument<T>(about: string, schema: Schema, read: (given: unknown) => T)
 export function text(about: string): Argument<string> {
   return argument(about, { type: 'string', minLength: 1 }, (given) => {
     if (typeof given !== 'string' || given === '') throw new Complaint('is not a text')
+    checkStorable(given)
     return given
   })
+}
+
+/** No store holds such a text, and PostgreSQL does not even compare with one. */
+function checkStorable(given: string): void {
+  if (given.includes('\0')) throw new Complaint('contains a NUL character, which nothing stored does')
+  if (!given.isWellFormed()) throw new Complaint('contains half a surrogate pair, which nothing stored does')
 }
 
 /** As many as one page shows: an action leaves none of them out. */
@@ -52,6 +59,7 @@ export function texts(about: string): Argument<readonly string[]> {
   const read = (given: unknown) => {
     const isList = Array.isArray(given) && given.every((each) => typeof each === 'string')
     if (!isList || given.length > TEXTS_MOST) throw new Complaint(`is not a list of at most ${TEXTS_MOST} texts`)
+    given.forEach(checkStorable)
     return given as readonly string[]
   }
   return { ...argument(about, schema, read), form: 'list' }

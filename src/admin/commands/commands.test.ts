@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createInbox } from '../../events/inbox/inbox.ts'
+import { createOutbox } from '../../events/outbox/outbox.ts'
 import { recordIdOf } from '../../ledger/core/identity.ts'
 import { final } from '../../ledger/core/verdict.ts'
 import { createLedger } from '../../ledger/ledger.ts'
@@ -29,7 +30,7 @@ async function openAdmin(context: TestContext) {
   const message = { id: 'm-1', topic: 'paid', key: null, sequence: null, headers: {}, deliveries: 1 }
   await inbox.receive({ ...message, body: '{"secret":7}' }, () => Promise.reject(final(new Error('unreadable'))))
   await inbox.stop()
-  return { admin, commands: createCommands({ admin }), identity: { ...who, operation: 'pay', key: 'lost' } }
+  return { store, admin, commands: createCommands({ admin }), identity: { ...who, operation: 'pay', key: 'lost' } }
 }
 
 test('an action is written to the audit under its name, a preview is not', async (context) => {
@@ -131,6 +132,7 @@ test('one id finds everything that has it, and every row says where it is shown'
   assert.equal(letter, 'dead letter /events/inbox/billing onceonly inbox dead billing')
   assert.match(handled.join(), /^record /)
   assert.deepEqual(await found('nothing-has-this'), [])
+  for (const odd of ['nul\0', '\ud800']) await assert.rejects(found(odd), BadArguments)
   // A server adds what its own tables have.
   const own = { kind: 'order', id: 'o-1', about: 'shoes', state: null, at: null, page: null, look: null }
   const served = createCommands({ admin, find: async (asked) => (asked === 'o-1' ? [own] : []) })
@@ -138,17 +140,24 @@ test('one id finds everything that has it, and every row says where it is shown'
 })
 
 test('what waits for a decision is one list, also page by page, and dead letters are in it', async (context) => {
-  const { admin, commands } = await openAdmin(context)
+  const { admin, commands, store } = await openAdmin(context)
+  await createOutbox({ store }).prepare()
+  await store.sql.query(
+    `INSERT INTO onceonly_outbox_dead
+       (position, partition, added_at, bytes, line, id, topic, headers, body, parked_at, attempts, reason)
+     VALUES (7, 1, 5, 2, 'l', 'out-1', 'paid', '{}', '{}', 6, 3, 'refused')`,
+  )
   const { rows, cursor } = await commands.run('unknowns', {}, viewer)
   assert.deepEqual(
     rows.map(({ kind, attempts }) => `${kind} ${attempts}`),
-    ['record 1', 'dead_letter 1'],
+    ['record 1', 'dead_letter 3', 'dead_letter 1'],
   )
   assert.equal(cursor, null)
-  const [, letter] = rows
+  const [, ofOutbox, letter] = rows
+  assert.equal(ofOutbox?.end, 'onceonly outbox redrive out-1, or: onceonly outbox purge out-1')
   assert.match(letter?.end ?? '', /^onceonly inbox redrive billing \S+, or: onceonly inbox purge billing \S+$/)
-  const { staleLeases: _stale, unknownWaiting, inboxDeadLetters } = await admin.standing()
-  assert.deepEqual([unknownWaiting, inboxDeadLetters], [1, { billing: 1 }])
+  const { unknownWaiting, inboxDeadLetters, outbox } = await admin.standing()
+  assert.deepEqual([unknownWaiting, inboxDeadLetters, outbox?.deadLetters], [1, { billing: 1 }, 1])
   const seen: unknown[] = []
   for (let from: string | null | undefined, page = 0; page < 10; page++) {
     const next: Awaited<ReturnType<typeof admin.unknowns>> = await admin.unknowns({ limit: 1, cursor: from ?? null })
@@ -156,5 +165,10 @@ test('what waits for a decision is one list, also page by page, and dead letters
     from = next.cursor
     if (from === null) break
   }
-  assert.deepEqual(seen, ['record', 'dead_letter'])
+  assert.deepEqual(seen, ['record', 'dead_letter', 'dead_letter'])
+  const found = await commands.run('find', { id: 'out-1' }, viewer)
+  assert.deepEqual(
+    found.rows.map(({ kind, state }) => [kind, state]),
+    [['outbox message', 'dead letter']],
+  )
 })
