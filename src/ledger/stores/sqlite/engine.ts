@@ -13,6 +13,11 @@ import { createWriterGroup } from './group.ts'
 import type { Lane } from './writer.ts'
 import { createWriterQueue, pause } from './writer.ts'
 
+/** `isQuiet`: a renewal of a lease, which no listener waits for. */
+type Wrote = (topics: ReadonlySet<string>, isQuiet: boolean) => void
+
+const NONE: ReadonlySet<string> = new Set()
+
 /** What the parts of one SQLite store share: the file, its connections, and the way to its only writer. */
 export interface Engine {
   readonly path: string
@@ -20,8 +25,11 @@ export interface Engine {
   readonly migrate: MigrateMode
   /** Short synchronous work on the reader, repeated while another process opens, recovers or closes the file. */
   read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
-  /** Calls back after every write of this process, whether it changed anything or not, with the topics that it woke. */
-  onWrite(wrote: (topics: ReadonlySet<string>) => void): void
+  /**
+   * Calls back after every write of this process but upkeep, whether it changed anything or not, with the topics that it
+   * woke.
+   */
+  onWrite(wrote: Wrote): void
   /** Whether another process has committed since the last call; also true where that cannot be said. */
   othersCommitted(): boolean
   /** Decides one request, in one commit with those that wait for the writer at the same time. */
@@ -33,7 +41,7 @@ export interface Engine {
    * next commit of another lane: nothing relies on them.
    */
   write<T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T): Promise<T>
-  /** One statement in the upkeep lane, which commits by itself. `onWrite` does not hear of it. */
+  /** One statement in the upkeep lane, which commits by itself. */
   writeQuietly<T>(call: Call, statement: (writer: Connection) => T): Promise<T>
   /** A transaction whose work may wait: the work commits, or rolls back, by itself. */
   hold<T>(waitMs: number, work: (connection: Connection) => Promise<T>): Promise<T>
@@ -51,7 +59,7 @@ function fileAt(path: string): string | null {
 
 export function createEngine(path: string, time: TimeSource, migrate: MigrateMode = 'auto'): Engine {
   const queue = createWriterQueue()
-  let listener = (_topics: ReadonlySet<string>) => {}
+  let listener: Wrote = () => {}
   let versions = { writer: -1, transaction: -1 }
   /** Whether the transaction connection may have committed since the last look at the versions. */
   let heldSince = true
@@ -107,7 +115,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   }
 
   function wrote({ woken }: Connection): void {
-    listener(woken)
+    listener(woken, false)
     woken.clear()
   }
 
@@ -268,6 +276,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
         try {
           checkFile()
           done.push({ value: statement(current().writer) })
+          listener(NONE, true)
           return true
         } catch (error) {
           if (isBusy(error)) return false

@@ -9,7 +9,7 @@ function world(t: TestContext) {
   let version = 1
   let polls = 0
   let isOther = true
-  let wrote = (_topics: ReadonlySet<string>) => {}
+  let wrote = (_topics: ReadonlySet<string>, _isQuiet: boolean) => {}
   const reader = {
     statements: { prepared: () => ({ get: () => ({ data_version: version }) }) },
     meta: { read: () => ({ wakes: 0 }) },
@@ -34,7 +34,8 @@ function world(t: TestContext) {
   t.after(() => watchers.stop())
   return {
     watchers,
-    write: (...topics: readonly string[]) => wrote(new Set(topics)),
+    write: (...topics: readonly string[]) => wrote(new Set(topics), false),
+    renew: () => wrote(new Set(), true),
     /** From now on only this process changes the file. */
     alone: () => void (isOther = false),
     change: () => {
@@ -81,6 +82,43 @@ test('a quiet file whose changes are announced is looked at rarely, and at once 
   await pass(10)
   assert.equal(heard, 1)
   assert.equal(await pass(500), 25, 'more commits probably follow')
+})
+
+test('a commit that comes some time after its log was written is heard soon', async (t) => {
+  const { watchers, pass, change, file } = world(t)
+  let heard = 0
+  await watchers.listen('due', () => (heard += 1)).ready
+  await pass(2_000)
+  change()
+  await pass(10_000)
+  heard = 0
+  file.changed()
+  await pass(300)
+  file.announces = false
+  change()
+  await pass(20)
+  assert.equal(heard, 1)
+  await pass(2_000)
+  assert.equal(await pass(10_000), 2, 'it was announced')
+  file.changed()
+  await pass(2_000)
+  assert.equal(await pass(10_000), 2, 'one that does not come is not waited for')
+})
+
+test('a renewal of this process takes one poll, and nothing is heard of it', async (t) => {
+  const { watchers, pass, change, renew, alone } = world(t)
+  let heard = 0
+  await watchers.listen('due', () => (heard += 1)).ready
+  await pass(2_000)
+  change()
+  await pass(10_000)
+  alone()
+  heard = 0
+  renew()
+  change()
+  assert.equal(await pass(1_000), 1)
+  await pass(5_000)
+  assert.equal(heard, 0)
 })
 
 test('a change that was not announced is found all the same, and from then on the file is looked at more often', async (t) => {

@@ -34,6 +34,8 @@ const QUIET_MS = 1 * SECOND
 const DOZE_MS = 200
 /** How often it is polled where they are, as a check on what announces them. */
 const CHECK_MS = 5 * SECOND
+/** After the log was written to, the commit is waited for so long: longer than a disk takes to sync. */
+const EXPECT_MS = 1 * SECOND
 /** Commits of this process since the last poll, from which on announcements of them cost more than polls. */
 const BUSY_WRITES = 2
 /** Listeners hear this much later of a commit of this process that did not wake their topic. */
@@ -42,7 +44,7 @@ const POLL_CALL = { timeoutMs: 1 * SECOND }
 
 const MISSED = -1
 
-export function createWatchers(engine: Engine, makeFileWatch = createFileWatch): Watchers {
+export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, checkMs = CHECK_MS): Watchers {
   const wakes = new Set<Wake>()
   const ears = new Set<Ear>()
   let timer: NodeJS.Timeout | null = null
@@ -59,7 +61,11 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch):
   let stirredVersion = -1
   // Every commit is written to the log first.
   const file = makeFileWatch(`${engine.path}-wal`, announced)
-  /** Since the last poll. */
+  /** For how much longer a commit is expected. */
+  let expectingMs = 0
+  /** This process renewed a lease since the last poll. */
+  let wroteQuietly = false
+  /** Since the last change that was found, or expected in vain. */
   let wasAnnounced = false
   /** The changes found last were announced: only then may polls be rare. */
   let isAnnounced = false
@@ -67,10 +73,14 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch):
   function announced(): void {
     wasAnnounced = true
     isAnnounced = true
-    if (!dozing) return
-    // What this process wrote is announced, too.
-    if (writes > 0) pollIn(POLL_MS)
-    else pollNow()
+    // What this process wrote is announced, too; a moment later it can be told from what another wrote right after it.
+    if (writes > 0 || wroteQuietly) {
+      if (dozing) pollIn(POLL_MS)
+      return
+    }
+    // The log is written before its transaction commits, and the commit itself is not announced.
+    expectingMs = EXPECT_MS
+    if (dozing) pollNow()
   }
 
   /** Later: a caller must never be called back from inside its own call. */
@@ -110,7 +120,9 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch):
         const hasChanged = version !== dataVersion
         dataVersion = version
         if (hasChanged && file.isArmed()) isAnnounced = wasAnnounced
-        wasAnnounced = false
+        if (hasChanged) expectingMs = 0
+        if (expectingMs <= 0) wasAnnounced = false
+        wroteQuietly = false
         // Own commits keep no file awake: they wake their listeners themselves.
         if (hasChanged && engine.othersCommitted()) {
           quietMs = 0
@@ -147,6 +159,7 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch):
     dozing = ms >= DOZE_MS
     timer = setTimeout(() => {
       quietMs += ms
+      expectingMs -= ms
       pollNow()
     }, ms)
     timer.unref()
@@ -168,7 +181,8 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch):
       file.disarm()
       return isQuiet ? DOZE_MS : POLL_MS
     }
-    if (file.isArmed()) return isAnnounced ? CHECK_MS : DOZE_MS
+    if (file.isArmed() && expectingMs > 0) return POLL_MS
+    if (file.isArmed()) return isAnnounced ? checkMs : DOZE_MS
     file.arm()
     // What was written before it was armed is not announced: once more.
     return file.isArmed() ? POLL_MS : DOZE_MS
@@ -192,7 +206,11 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch):
   }
 
   // The next poll finds out whether a write changed anything.
-  engine.onWrite((topics) => {
+  engine.onWrite((topics, isQuiet) => {
+    if (isQuiet) {
+      wroteQuietly = true
+      return
+    }
     writes += 1
     if (topics.size > 0) hear(topics)
     if (dozing) pollIn(POLL_MS)
