@@ -24,6 +24,8 @@ test('an outbox that was empty is asked for one row, not for every partition', a
   assert.deepEqual(await look(), ['partitions'])
   assert.deepEqual(await look(), ['any'])
   assert.deepEqual(await look(), ['any'])
+  assert.equal((await next(wanted)).isEmpty, true)
+  assert.equal((await next([])).isEmpty, false, 'a relay without a lease has not looked, and must not sleep for long')
   any = true
   assert.deepEqual(await look(), ['any', 'partitions'], 'what came is found in the same look')
 })

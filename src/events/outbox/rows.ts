@@ -121,7 +121,8 @@ export function createRows(store: SqlStore): Rows {
 
   return {
     async next(wanted) {
-      if (wanted.length === 0) return NOTHING
+      // Nothing was asked: the lease may be renewed any moment.
+      if (wanted.length === 0) return { ...NOTHING, isEmpty: false }
       // An empty outbox stays empty most of the time, and the question for every partition takes milliseconds.
       if (wasEmpty && (await isEmpty(null))) return NOTHING
       const shares = sharesOf(wanted)
