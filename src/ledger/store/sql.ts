@@ -82,7 +82,10 @@ export interface SqlSeam {
   listen(topic: RoomTopic, wake: (cause: WakeCause) => void): Watch
 }
 
-/** A listener's own topic, or any change of the store. On SQLite a commit of another process is always a `change`. */
+/**
+ * `topic`: the listener's own topic was woken, or may have been while notifications were lost. `change`: any other change of
+ * the store; on SQLite every commit of another process.
+ */
 export type WakeCause = 'topic' | 'change'
 
 /** Wakes the listeners of all topics: what moves the store's clock makes anything due. */

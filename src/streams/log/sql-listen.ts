@@ -76,7 +76,9 @@ export function createRoomEar(options: {
       const heard = rooms.get(room) ?? { at: null, wakes: new Set() }
       rooms.set(room, heard)
       heard.wakes.add(wake)
-      listening ??= sql.listen(topic, () => {
+      listening ??= sql.listen(topic, (cause) => {
+        // Where writes to rooms are notified, other changes of a busy database are not worth a look; rooms also poll.
+        if (cause === 'change' && sql.dialect.notifies) return
         again = true
         if (!busy) void lookOn()
       })

@@ -53,20 +53,21 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
 
   function heard(payload: string | null): void {
     if (payload === null || !payload.startsWith(ROOM)) tell(payload === null ? null : [payload])
-    if (payload === null || payload === ROOM + EVERY_TOPIC) return changed()
+    if (payload === null || payload === ROOM + EVERY_TOPIC) return wakeEars('topic')
     for (const { topic, wake } of ears) if (payload === ROOM + topic) wake('topic')
   }
 
-  function changed(): void {
-    for (const { wake } of ears) wake('change')
+  function wakeEars(cause: WakeCause): void {
+    for (const { wake } of ears) wake(cause)
   }
 
   /** Null when the server could not say. */
   function looked(snapshot: string | null): void {
     if (snapshot !== null && !snapshots.hasChanged(snapshot)) return
-    changed()
-    // Without notifications those who wait for a record rely on it, too.
-    if (clients.mode() === 'transaction') tell(null)
+    if (clients.mode() === 'session') return wakeEars('change')
+    // There are no notifications: whatever changed may be what they wait for.
+    wakeEars('topic')
+    tell(null)
   }
 
   /**
