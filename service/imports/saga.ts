@@ -37,6 +37,7 @@ export const searchImportJob = defineSaga({
   },
   states: ['Uploading', 'Uploaded', 'Parsing'],
   terminal: ['Completed', 'Error'],
+  failed: ['Error'],
   // A search is imported once: late events find its tombstone, and after that its permanent claim.
   oneShot: true,
   data: (): SearchImport => ({

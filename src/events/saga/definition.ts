@@ -175,6 +175,8 @@ export interface SagaDefinition<
   readonly states: readonly State[]
   /** Here every event is ignored, and the instance is kept as a tombstone until `keepMs` has passed. */
   readonly terminal: readonly Terminal[]
+  /** Terminal states that mean a failure, for operators to see. @default none */
+  readonly failed?: readonly NoInfer<Terminal>[]
   /** The data of an instance that begins. It is stored with dates, sets and maps as they are. */
   readonly data: (id: string) => Data
   /** What every event does in every state: a move, or `ignore`, `defer` or `fault`. */

@@ -12,6 +12,8 @@ export interface Description {
   readonly name: string
   readonly states: readonly string[]
   readonly terminal: readonly string[]
+  /** Terminal states that mean a failure. */
+  readonly failed: readonly string[]
   readonly events: readonly string[]
   /** Every state, terminal ones included, with every event. */
   readonly matrix: Readonly<Record<string, Readonly<Record<string, Decided>>>>
@@ -29,13 +31,13 @@ export function describeSaga<Data, Events extends Specs, State extends string, T
 }
 
 export function describeMachine(machine: Machine): Description {
-  const { name, states, terminal } = machine
+  const { name, states, terminal, failed } = machine
   const events = [...machine.events.keys()]
   const all = [INITIAL, ...states, ...terminal]
   const rowOf = (state: string) => Object.fromEntries(events.map((event) => [event, decided(machine, state, event)]))
   const matrix = Object.fromEntries(all.map((state) => [state, rowOf(state)]))
   const table = tableOf(matrix, all, events)
-  return { name, states, terminal, events, matrix, table, mermaid: mermaidOf(machine, matrix) }
+  return { name, states, terminal, failed, events, matrix, table, mermaid: mermaidOf(machine, matrix) }
 }
 
 function decided(machine: Machine, state: string, event: string): Decided {

@@ -16,6 +16,7 @@ export interface Machine {
   readonly name: string
   readonly states: readonly string[]
   readonly terminal: readonly string[]
+  readonly failed: readonly string[]
   readonly events: ReadonlyMap<string, Spec<unknown>>
   readonly oneShot: boolean
   readonly keepMs: number
@@ -69,6 +70,7 @@ const definitionOptions = {
   events: true,
   states: true,
   terminal: true,
+  failed: true,
   data: true,
   table: true,
   onEnter: true,
@@ -83,6 +85,7 @@ interface Untyped {
   readonly events: Specs
   readonly states: readonly string[]
   readonly terminal: readonly string[]
+  readonly failed?: readonly string[]
   readonly data: (id: string) => unknown
   readonly table: Readonly<Record<string, Readonly<Record<string, AnyCell | StartCell<unknown, unknown, string>>>>>
   readonly onEnter?: Readonly<Record<string, AnyEnter | undefined>>
@@ -96,13 +99,14 @@ export function machineOf<Data, Events extends Specs, State extends string, Term
 ): Machine {
   const untyped = definition as unknown as Untyped
   checkDefinition(untyped)
-  const { name, states, terminal, table, onEnter = {}, oneShot = false } = untyped
+  const { name, states, terminal, failed = [], table, onEnter = {}, oneShot = false } = untyped
   const { keepMs = sagaDefaults.keepMs, deferMs = sagaDefaults.deferMs } = untyped
   const ends = new Set(terminal)
   return {
     name,
     states,
     terminal,
+    failed,
     events: new Map(Object.entries(untyped.events)),
     oneShot,
     keepMs,
@@ -123,7 +127,7 @@ function ownOf<T>(record: Readonly<Record<string, T>> | undefined, name: string)
 }
 
 function checkDefinition(definition: Untyped): void {
-  const { name, events, states, terminal, table, onEnter = {}, keepMs, deferMs } = definition
+  const { name, events, states, terminal, failed = [], table, onEnter = {}, keepMs, deferMs } = definition
   if (typeof name !== 'string' || name.trim() === '' || exceedsBytes(name, sagaLimits.nameBytes)) {
     throw new OnceError('bad_option', `A saga needs a name of at most ${sagaLimits.nameBytes} bytes.`)
   }
@@ -131,6 +135,8 @@ function checkDefinition(definition: Untyped): void {
   if (new Set([INITIAL, ...all]).size !== all.length + 1) {
     throw refused(name, `names a state twice, or calls one \`${INITIAL}\``)
   }
+  const unended = failed.find((state) => !terminal.includes(state))
+  if (unended !== undefined) throw refused(name, `has ${unended} in \`failed\`, which is not in \`terminal\``)
   for (const [option, ms] of Object.entries({ keepMs, deferMs })) {
     if (ms === undefined || (Number.isSafeInteger(ms) && ms > 0 && ms <= limits.longestMs)) continue
     throw refused(name, `needs a whole number of milliseconds as \`${option}\``)

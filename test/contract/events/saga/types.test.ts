@@ -67,6 +67,13 @@ test('a missing pair does not compile', () => {
   )
 })
 
+test('only a terminal state can mean a failure', () => {
+  const table = { initial: row, Open: row }
+  assert.deepEqual(defineSaga({ ...base, failed: ['Shut'], table }).failed, ['Shut'])
+  // @ts-expect-error -- `Open` is not terminal.
+  refused(() => defineSaga({ ...base, failed: ['Open'], table }), /has Open in `failed`, which is not in `terminal`/)
+})
+
 test('a missing state does not compile, nor does a missing beginning', () => {
   // @ts-expect-error -- `Open` has no row.
   refused(() => defineSaga({ ...base, table: { initial: row } }), /does not decide Opened in Open/)
