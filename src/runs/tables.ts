@@ -103,6 +103,8 @@ function schedulesTable(big: string): string {
     skipped ${big} not null default 0
   )`
 }
+/** Few runs fail: those of the last day are counted every few seconds. */
+const FAILED = `create index onceonly_runs_failed on onceonly_runs (ended_at) where state = 'failed'`
 
 export const runMigrations: readonly Migration[] = [
   {
@@ -130,4 +132,5 @@ export const runMigrations: readonly Migration[] = [
   // Older code would not know that the step behind such a line may have begun.
   { version: 5, oldestCode: 5, up: () => ['alter table onceonly_run_steps add column leads_to text'] },
   { version: 6, oldestCode: 1, up: ({ types }) => [schedulesTable(types.integer)] },
+  { version: 7, oldestCode: 5, up: () => [FAILED] },
 ]

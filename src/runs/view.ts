@@ -5,6 +5,8 @@ import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } f
 export interface StepView {
   readonly id: string
   readonly key: string
+  /** Empty for the run's own line; otherwise the fork that it belongs to. */
+  readonly branch: string
   readonly tick: number
   readonly kind: EntryKind
   readonly state: EntryState
@@ -13,6 +15,8 @@ export interface StepView {
   readonly plan: unknown
   readonly failures: readonly AttemptFailure[]
   readonly dueAt: number | null
+  /** When its state was recorded. */
+  readonly at: number
 }
 
 export interface RunView {
@@ -41,7 +45,8 @@ export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
   return { ...summaryOf(run), steps: entries.filter(({ kind }) => kind !== 'end').map(stepViewOf) }
 }
 
-function stepViewOf({ stepId: id, key, tick, kind, state, attempts, failures, dueAt, result, plan }: Entry): StepView {
+function stepViewOf(entry: Entry): StepView {
+  const { stepId: id, key, branch, tick, kind, state, attempts, failures, dueAt, result, plan, at } = entry
   const read = (text: string | null) => (text === null ? undefined : decodeValue(text))
-  return { id, key, tick, kind, state, attempts, result: read(result), plan: read(plan), failures, dueAt }
+  return { id, key, branch, tick, kind, state, attempts, result: read(result), plan: read(plan), failures, dueAt, at }
 }
