@@ -3,6 +3,7 @@ import type { Admin, Finding, Found } from 'onceonly/admin'
 import { CONSOLE_API, type ConsoleAnswer, createConsole } from 'onceonly/console'
 import type { Description } from 'onceonly/saga'
 import type { Rooms } from '../chat/index.ts'
+import { DELIVERY_OPERATION } from '../messages/delivery.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type CollectedRoute, servedRoutes } from '../openapi/collect.ts'
 import type { Runs } from '../outreach/runs.ts'
@@ -36,6 +37,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
     tokens: tokensOf(config, operatorToken),
     localOnly: LOCAL_ONLY,
     guards: [`guard.${GUARD_NAME}`],
+    internals: [DELIVERY_OPERATION, 'imports.read'],
     routes: () => servedRoutes(routes),
     sagas,
     rooms,

@@ -29,6 +29,8 @@ export interface CommandParts {
   readonly admin: Admin
   /** The operations whose keys are contents. */
   readonly guards?: readonly string[]
+  /** Operations that the program runs for itself, so that operators can tell them from those of its users. */
+  readonly internals?: readonly string[]
   /** What the design checklist is made of. */
   readonly routes?: () => readonly ServedRoute[]
   readonly sagas?: () => readonly Description[]

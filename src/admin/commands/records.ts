@@ -1,4 +1,5 @@
 import type { Identity } from '../../ledger/core/identity.ts'
+import { limits } from '../../ledger/core/limits.ts'
 import type { Page, RecordFilter } from '../../ledger/store/port.ts'
 import type { Card } from '../core/card.ts'
 import type { Explanation } from '../core/explain.ts'
@@ -21,6 +22,8 @@ export const recordArguments = {
   batch: optional(text('the batch of the key, where it has one')),
 }
 export const recordWords = ['tenant', 'caller', 'operation', 'key'] as const
+
+const kind = optional(oneOf('users: of requests; internal: of inboxes, guards and deliveries', ['users', 'internal']))
 
 const states = ['in_progress', 'succeeded', 'failed_terminal', 'failed_retryable', 'unknown'] as const
 
@@ -45,14 +48,15 @@ export const recordReads = {
       operation: optional(text('only of this operation')),
       key: optional(text('only with this key')),
       state: optional(oneOf('only in this state', states)),
+      kind,
       since: sinceTime,
       ...paging,
     },
     path: '/records',
-    async read(context, { limit, cursor = null, since, ...filter }) {
+    async read(context, { limit, cursor = null, since, kind, ...filter }) {
       const from = await timeOf(context, since)
       const fitting: RecordFilter = given({ ...filter, since: from })
-      return await context.admin.records(fitting, { limit, cursor })
+      return await recordsOfKind(context, fitting, kind, { limit, cursor })
     },
   }),
   find: read({
@@ -127,11 +131,12 @@ export const recordReads = {
   }),
   busiest: read({
     summary: 'the callers with the most attempts of the last hour, or since --since',
-    arguments: { limit, since: sinceTime },
+    arguments: { kind, limit, since: sinceTime },
     path: '/busiest',
-    async read(context, { limit, since }) {
+    async read(context, { kind: wanted, limit, since }) {
       const from = await timeOf(context, since)
-      return { rows: await context.admin.busiest({ limit, ...given({ since: from }) }) }
+      const rows = await context.admin.busiest({ limit: limits.pageRows, ...given({ since: from }) })
+      return { rows: rows.filter((row) => isOfKind(row, wanted, context)).slice(0, limit) }
     },
   }),
   conflicts: read({
@@ -161,6 +166,37 @@ export const recordReads = {
       return { rows, cursor: after }
     },
   }),
+}
+
+/** Pages of records that one call looks through for those of a kind. */
+const KIND_PAGES = 20
+
+/** Internal is what this package does for itself, and what the program says that it does. */
+function isOfKind(
+  { operation }: Pick<Identity, 'operation'>,
+  kind: 'users' | 'internal' | undefined,
+  { internals = [] }: Context,
+): boolean {
+  const isInternal = /^(?:inbox|guard)\./.test(operation) || internals.includes(operation)
+  return kind === undefined || isInternal === (kind === 'internal')
+}
+
+async function recordsOfKind(
+  context: Context,
+  filter: RecordFilter,
+  kind: 'users' | 'internal' | undefined,
+  { limit, cursor: from }: { readonly limit: number; readonly cursor: string | null },
+): Promise<Page<Card>> {
+  const rows: Card[] = []
+  let cursor = from
+  for (let page = 0; page < KIND_PAGES && rows.length < limit; page++) {
+    const next: Page<Card> = await context.admin.records(filter, { limit, cursor })
+    const fitting = next.rows.filter(({ identity }) => isOfKind(identity, kind, context))
+    rows.push(...fitting)
+    cursor = next.cursor
+    if (cursor === null) break
+  }
+  return { rows, cursor }
 }
 
 export async function findRecord({ admin }: Context, args: Values<typeof recordArguments>): Promise<Explanation> {

@@ -2,7 +2,7 @@ import { MINUTE } from '../../ledger/core/limits.ts'
 import type { RunView } from '../../runs/view.ts'
 import { flag, text } from './argument.ts'
 import { act, type CommandParts, type Context, given, read, type StepResolution } from './command.ts'
-import { paging, since } from './paging.ts'
+import { paging, timeOf } from './paging.ts'
 import { FOUND_FAILED, resolution } from './record-actions.ts'
 import { notFound } from './refusal.ts'
 import { bulkRunCommands } from './run-bulk.ts'
@@ -25,12 +25,15 @@ export const runCommands = {
     path: '/runs',
     async read(context, { stuck, since: from, state, definition, scope, limit, cursor = null }) {
       const page = await runsOf(context).list({ limit, cursor, ...given({ state, definition, scope }) })
+      const oldest = await timeOf(context, from)
       const late = stuck ? (await context.admin.now()) - STUCK_MS : null
-      const young = await since(context, from, page.runs, ({ startedAt }) => startedAt)
-      const rows = young
+      const rows = page.runs
+        .filter(({ startedAt }) => oldest === undefined || startedAt >= oldest)
         .filter(({ dueAt }) => late === null || (dueAt !== null && dueAt < late))
         .map(({ input: _input, result: _result, ...run }) => run)
-      return { rows, cursor: page.cursor }
+      // Newest first: what follows a run that is too old is older still.
+      const isOver = oldest !== undefined && (page.runs.at(-1)?.startedAt ?? oldest) < oldest
+      return { rows, cursor: isOver ? null : page.cursor }
     },
   }),
   run: read({

@@ -1,5 +1,6 @@
 import type { ActCommand, Command, ReadCommand } from './command.ts'
 import { eventCommands } from './events.ts'
+import { historyCommands } from './history.ts'
 import { recordActions } from './record-actions.ts'
 import { recordReads } from './records.ts'
 import { runCommands } from './runs.ts'
@@ -15,6 +16,7 @@ export const commandTable = {
   ...runCommands,
   ...scheduleCommands,
   ...streamCommands,
+  ...historyCommands,
   ...upkeepCommands,
 } satisfies Readonly<Record<string, Command>>
 

@@ -7,8 +7,10 @@ import { type Commands, createCommands } from '../commands/run.ts'
 import { type CommandName, commandOf, commandTable } from '../commands/table.ts'
 import { type ConsoleTokens, createConsoleAccess } from './access.ts'
 import { type ConsoleAnswer, type ConsoleRequest, emptied, invalid, json, problem } from './exchange.ts'
-import { createLive, type Totalling } from './live.ts'
+import { createRecorder } from './history.ts'
+import { createLive } from './live.ts'
 import { CONSOLE_API, createSessions, type Person, type Sessions } from './session.ts'
+import type { Totalling } from './totals.ts'
 
 /** The server side of the console, below `/api/console`: sign-in, live rates, and the commands of operators. */
 export interface Console {
@@ -44,6 +46,12 @@ export function createConsole(options: ConsoleOptions): Console {
   const access = createConsoleAccess(tokens)
   const sessions = createSessions(access, admin.sessions, localOnly)
   const live = createLive({ meter: options.meter, standing: admin.standing, onError })
+  const recorder = createRecorder({
+    meter: options.meter,
+    standing: admin.standing,
+    storage: admin.history,
+    onError,
+  })
   const commands = createCommands(options)
   const pages = pagesOf(commands)
 
@@ -83,6 +91,8 @@ export function createConsole(options: ConsoleOptions): Console {
     }
     const found = routeOf(path)
     if (found === null) return absent()
+    // So that the last minute is on the charts, too.
+    if (found.name === 'history') await recorder.record()
     // An empty value is one that the page left out.
     const given = [...new URLSearchParams(request.url.replace(/^[^?]*/, ''))].filter(([, value]) => value !== '')
     const query = Object.fromEntries(given)
@@ -113,7 +123,10 @@ export function createConsole(options: ConsoleOptions): Console {
       if (request.method === 'GET' || request.method === 'HEAD') return await read(request, path, person)
       return request.method === 'POST' && path === '/actions' ? await act(request, person) : absent()
     },
-    stop: live.stop,
+    stop() {
+      live.stop()
+      recorder.stop()
+    },
   }
 }
 

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import type { GatewayConsole } from '../../http/gateway/console.ts'
 import type { Admin } from '../core/admin.ts'
 import { createConsole } from './console.ts'
-import type { Totalling } from './live.ts'
 import { createConsoleServer } from './serve.ts'
+import type { Totalling } from './totals.ts'
 
 const LOCAL_ONLY =
   'The gateway has neither `operatorToken` nor `viewerToken`, so its console answers this machine only.'

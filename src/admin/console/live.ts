@@ -1,33 +1,18 @@
 import type { ServerResponse } from 'node:http'
+import { latencyOf } from '../core/history-points.ts'
 import type { Standing } from '../core/standing.ts'
-import { counters, histograms } from '../telemetry/instruments.ts'
+import { since, type Totalling, totalsOf } from './totals.ts'
 
 /** Often enough to look alive, seldom enough to cost nothing. */
 const TICK_MS = 2_000
 /** Pages that are open at once; each costs a timer and a socket. */
 const LISTENERS_MOST = 100
 
-const rates = {
-  claims: counters.claims,
-  replays: counters.replays,
-  inProgress: counters.inProgress,
-  conflicts: counters.conflicts,
-  guardBlocked: counters.guardBlocked,
-}
-const latencies = { request: histograms.request, claim: histograms.claim, effect: histograms.effect }
-
-type Totals = Readonly<Record<string, number>>
-
 /** Sends rates of this process and figures of the store to open pages, by server-sent events. */
 export interface Live {
   readonly isFull: boolean
   listen(response: ServerResponse): void
   stop(): void
-}
-
-/** The part of `createPrometheusMeter` that rates are made of. */
-export interface Totalling {
-  total(name: string): number
 }
 
 export interface LiveOptions {
@@ -46,16 +31,18 @@ export function createLive({ meter, standing, onError }: LiveOptions): Live {
     const totals = totalsOf(meter)
     const now = performance.now()
     const seconds = Math.max(0.001, (now - at) / 1_000)
-    const since = (name: string) => (totals[name] ?? 0) - (before[name] ?? 0)
-    const perSecond = Object.fromEntries(Object.keys(rates).map((name) => [name, since(name) / seconds]))
-    const mean = (name: string) => {
-      const count = since(`${name}_count`)
-      return count === 0 ? null : (since(`${name}_sum`) / count) * 1_000
-    }
-    const latencyMs = Object.fromEntries(Object.keys(latencies).map((name) => [name, mean(name)]))
+    const { counts, latencies } = since(before, totals)
     before = totals
     at = now
-    send({ at: Date.now(), perSecond, latencyMs, standing: await standing().catch(() => null) }, listeners)
+    send(
+      {
+        at: Date.now(),
+        perSecond: mapped(counts, (count) => count / seconds),
+        latencyMs: mapped(latencies, (latency) => latencyOf([latency])),
+        standing: await standing().catch(() => null),
+      },
+      listeners,
+    )
   }
 
   return {
@@ -78,7 +65,7 @@ export function createLive({ meter, standing, onError }: LiveOptions): Live {
       })
       void standing()
         .catch(() => null)
-        .then((stands) => send({ at: Date.now(), perSecond: zeroes, latencyMs: nothing, standing: stands }, [response]))
+        .then((stands) => send({ at: Date.now(), ...nothing, standing: stands }, [response]))
       if (timer === null) {
         before = totalsOf(meter)
         at = performance.now()
@@ -94,21 +81,15 @@ export function createLive({ meter, standing, onError }: LiveOptions): Live {
   }
 }
 
-const zeroes = Object.fromEntries(Object.keys(rates).map((name) => [name, 0]))
-const nothing = Object.fromEntries(Object.keys(latencies).map((name) => [name, null]))
+/** Of a page that has just been opened. */
+const nothing = { perSecond: {}, latencyMs: {} } as const
+
+function mapped<T, R>(of: Readonly<Record<string, T>>, make: (value: T) => R): Readonly<Record<string, R>> {
+  return Object.fromEntries(Object.entries(of).map(([name, value]) => [name, make(value)]))
+}
 
 /** A page that reads too slowly misses ticks, and stays connected. */
 function send(data: unknown, listeners: Iterable<ServerResponse>): void {
   const text = `event: rates\ndata: ${JSON.stringify(data)}\n\n`
   for (const each of listeners) if (!each.writableNeedDrain && !each.destroyed) each.write(text)
-}
-
-function totalsOf(meter: Totalling): Totals {
-  const totals: Record<string, number> = {}
-  for (const [name, row] of Object.entries(rates)) totals[name] = meter.total(row.name)
-  for (const [name, row] of Object.entries(latencies)) {
-    totals[`${name}_sum`] = meter.total(`${row.name}_sum`)
-    totals[`${name}_count`] = meter.total(`${row.name}_count`)
-  }
-  return totals
 }

@@ -24,6 +24,7 @@ import { examine } from './doctor.ts'
 import { answersOf, type Explanation, guardOf } from './explain.ts'
 import { createFind, type Found } from './find.ts'
 import type { Finding } from './finding.ts'
+import { createMemoryHistory, createSqlHistory, type HistoryStorage } from './history.ts'
 import { createRoomCheck, roomsOf } from './rooms.ts'
 import { createSagas, type Sagas } from './sagas.ts'
 import { createMemorySessions, createSqlSessions, type SessionStorage } from './session-storage.ts'
@@ -84,6 +85,8 @@ export interface Admin {
   readonly audit: Audit | null
   /** Who is signed in at a console. */
   readonly sessions: SessionStorage
+  /** What servers counted in each minute of the last day. */
+  readonly history: HistoryStorage
   /** Does it and writes it down, where there is a place to write. */
   act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
   sweep(): Promise<number>
@@ -159,6 +162,10 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     act,
     audit,
     sessions: sql === undefined || tables === null ? createMemorySessions() : createSqlSessions(sql, tables.prepare),
+    history:
+      sql === undefined || tables === null
+        ? createMemoryHistory()
+        : createSqlHistory(sql, tables.prepare, () => has(OPERATE_ROOM)),
     standing,
     async status() {
       const at = await now()

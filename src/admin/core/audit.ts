@@ -60,6 +60,14 @@ const sessions = (text: string, integer: string) => `CREATE TABLE onceonly_opera
   ends_at ${integer} NOT NULL
 )`
 
+/** What servers counted in each minute of the last day: for the charts of the console. */
+const history = (text: string, integer: string) => `CREATE TABLE onceonly_operator_history (
+  at ${integer} NOT NULL,
+  source ${text} NOT NULL,
+  line ${text} NOT NULL,
+  PRIMARY KEY (at, source)
+)`
+
 /** Rows cannot be changed without changing the schema first. */
 const refuse = (what: string) => `CREATE TRIGGER onceonly_operator_audit_no_${what.toLowerCase()}
   BEFORE ${what} ON onceonly_operator_audit BEGIN SELECT RAISE(ABORT, 'the audit is only appended to'); END`
@@ -84,6 +92,11 @@ export const operateMigrations: readonly Migration[] = [
     version: 2,
     oldestCode: 1,
     up: ({ types: { text, integer } }) => [sessions(text, integer)],
+  },
+  {
+    version: 3,
+    oldestCode: 1,
+    up: ({ types: { text, integer } }) => [history(text, integer)],
   },
 ]
 

@@ -2,7 +2,7 @@ import { INBOX_ROOM } from '../../events/inbox/tables.ts'
 import { statusOf } from '../../events/outbox/operate.ts'
 import { OUTBOX_ROOM } from '../../events/outbox/tables.ts'
 import type { Fence } from '../../ledger/core/identity.ts'
-import { limits, MINUTE } from '../../ledger/core/limits.ts'
+import { HOUR, limits, MINUTE } from '../../ledger/core/limits.ts'
 import type { Store } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import { RUN_ROOM } from '../../runs/tables.ts'
@@ -14,10 +14,14 @@ import { countUnknownSteps } from './unknowns.ts'
 export interface Standing extends StandingShape {
   readonly staleLeases: number
   readonly unknownWaiting: number
+  /** Runs that failed within the last day and were not resumed. */
+  readonly runsFailed?: number
 }
 
 /** A worker looks for due runs every few seconds, so a run that is due for minutes has no worker. */
 const STUCK_MS = 5 * MINUTE
+/** A failure is news for a day. */
+const FAILED_MS = 24 * HOUR
 /** More than an operator can check: counting stops here. */
 const COUNTED_ROWS = 10_000
 
@@ -68,14 +72,17 @@ async function countLetters(sql: SqlSeam): Promise<Readonly<Record<string, numbe
 }
 
 /** All along an index: what is due, who holds it, and what is unknown. */
-async function countRuns(sql: SqlSeam): Promise<Pick<Required<Standing>, 'runsStuck' | 'runsUnknown'>> {
+async function countRuns(sql: SqlSeam): Promise<Pick<Required<Standing>, 'runsStuck' | 'runsUnknown' | 'runsFailed'>> {
   const now = `(SELECT ${sql.now})`
-  const [row] = await sql.query<{ due: unknown; held: unknown }>(
+  const [row] = await sql.query<{ due: unknown; held: unknown; failed: unknown }>(
     `SELECT
        (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE due_at < ${now} - ${STUCK_MS} LIMIT ${COUNTED_ROWS}) AS d) AS due,
        (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE worker IS NOT NULL AND worker NOT IN (
-          SELECT id FROM onceonly_run_workers WHERE lease_until > ${now} - ${STUCK_MS}) LIMIT ${COUNTED_ROWS}) AS h) AS held`,
+          SELECT id FROM onceonly_run_workers WHERE lease_until > ${now} - ${STUCK_MS}) LIMIT ${COUNTED_ROWS}) AS h) AS held,
+       (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE state = 'failed' AND ended_at > ${now} - ${FAILED_MS}
+          LIMIT ${COUNTED_ROWS}) AS f) AS failed`,
   )
   const runsUnknown = await countUnknownSteps(sql, COUNTED_ROWS)
-  return { runsStuck: Number(row?.due ?? 0) + Number(row?.held ?? 0), runsUnknown }
+  const runsStuck = Number(row?.due ?? 0) + Number(row?.held ?? 0)
+  return { runsStuck, runsUnknown, runsFailed: Number(row?.failed ?? 0) }
 }

@@ -46,8 +46,8 @@ const ZIPPED_BYTES_LEAST = 1_024
 const zip = promisify(gzip)
 
 /**
- * Reads the console and the chat page into memory: some hundred kilobytes, which never change while a process lives. They
- * answer at `/console`, below it, and at `/chat`.
+ * Reads the console, the chat page and the first page of the server into memory: some hundred kilobytes, which never change
+ * while a process lives. They answer at `/console`, below it, at `/chat` and at `/`.
  *
  * @param folder where they were built; without it, the ones of this package
  */
@@ -73,6 +73,7 @@ function builtFolder(): string {
 /** Whatever is below `/console` and no file is a place inside of the page, which finds its way by itself. */
 function fileOf(path: string): string {
   if (path === '/chat') return 'chat.html'
+  if (path === '/') return 'home.html'
   const asset = /^\/console\/(assets\/.*)$/.exec(path)
   return asset?.[1] ?? 'console.html'
 }

@@ -150,8 +150,10 @@ export interface Instruments {
   readonly gauges: All<typeof gauges, Gauge>
 }
 
-/** Milliseconds matter to a claim, minutes to an effect. */
-const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+/** In seconds: milliseconds matter to a claim, minutes to an effect. */
+export const latencyBounds: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+]
 
 export function createInstruments(meter: Meter): Instruments {
   return {
@@ -160,7 +162,7 @@ export function createInstruments(meter: Meter): Instruments {
       meter.createHistogram(name, {
         description: about,
         unit: 's',
-        advice: { explicitBucketBoundaries: BOUNDARIES },
+        advice: { explicitBucketBoundaries: [...latencyBounds] },
       }),
     ),
     gauges: made(gauges, ({ name, about }) => meter.createObservableGauge(name, { description: about })),

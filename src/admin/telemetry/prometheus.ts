@@ -7,6 +7,8 @@ export interface PrometheusMeter extends Meter {
   text(): Promise<string>
   /** Over all labels: of a counter its sum, of a histogram (`NAME_sum`, `NAME_count`) either. 0 for what never happened. */
   total(name: string): number
+  /** Of a histogram over all labels, how many values fell into each of its buckets; the last one is beyond all bounds. */
+  buckets(name: string): readonly number[]
 }
 
 /** Something that is written as one family: its help, its type, its lines. */
@@ -16,6 +18,7 @@ interface Family {
   readonly help: string
   lines(): Promise<readonly string[]>
   total?(part: 'sum' | 'count'): number
+  buckets?(): readonly number[]
 }
 
 /** From a millisecond, a hit in memory, to ten seconds, where callers have given up. */
@@ -42,6 +45,7 @@ export function createPrometheusMeter(): PrometheusMeter {
       const [, family = name, part = 'sum'] = /^(.*)_(sum|count)$/.exec(name) ?? []
       return families.get(family)?.total?.(part === 'count' ? 'count' : 'sum') ?? 0
     },
+    buckets: (name) => families.get(name)?.buckets?.() ?? [],
   }
 }
 
@@ -113,6 +117,12 @@ function histogram(name: string, { description, advice }: InstrumentOptions) {
     },
     lines: async () => series.all().flatMap(([labels, buckets]) => histogramLines(name, labels, bounds, buckets)),
     total: (part: 'sum' | 'count') => series.all().reduce((sum, [, buckets]) => sum + buckets[part], 0),
+    buckets: () => {
+      const all = series.all().map(([, buckets]) => buckets)
+      const inside = bounds.map((_, place) => all.reduce((sum, { counts }) => sum + (counts[place] ?? 0), 0))
+      const whole = all.reduce((sum, { count }) => sum + count, 0)
+      return [...inside, whole - inside.reduce((sum, count) => sum + count, 0)]
+    },
   }
 }
 

@@ -33,6 +33,16 @@ export const upkeepTexts: Texts = {
     ])
     return table(['at', 'who', 'via', 'what', 'result', 'target', 'note'], lines, 'No actions.')
   },
+  history: ({ points }) => {
+    const lines = points.map(({ at, perSecond, latencyMs, gauges }) => [
+      iso(at),
+      ...['claims', 'replays', 'joined', 'conflicts'].map((name) => (perSecond[name] ?? 0).toFixed(2)),
+      latencyMs['request']?.p95?.toFixed(1) ?? null,
+      gauges['pending'] ?? 0,
+    ])
+    const names = ['at', 'first/s', 'replays/s', 'joined/s', 'key reused/s', 'request p95 ms', 'outbox']
+    return table(names, lines, 'Nothing is kept.')
+  },
   checklist: ({ routes, open }) => {
     const width = Math.max(...Object.values(checklist).map((question) => question.length))
     const lines = routes.flatMap(({ method, path, answers }) => [
