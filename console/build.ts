@@ -15,6 +15,8 @@ export async function buildPages(): Promise<boolean> {
   if (isFresh(folder)) return false
   // Loaded only here, because most starts have nothing to build.
   const { build } = await import('vite')
+  // Vite declares the whole process a production, and the caller may start servers in it.
+  const { NODE_ENV: environment } = process.env
   const made = mkdtempSync(`${folder}-`)
   const old = `${made}-old`
   try {
@@ -29,6 +31,8 @@ export async function buildPages(): Promise<boolean> {
     rename(folder, old)
     rename(made, folder)
   } finally {
+    if (environment === undefined) delete process.env['NODE_ENV']
+    else process.env['NODE_ENV'] = environment
     for (const leftover of [made, old]) rmSync(leftover, { recursive: true, force: true })
   }
   return true

@@ -32,7 +32,7 @@ try {
   await page.getByLabel('Your name').fill('Mira')
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
-  await page.goto(`${url}/console/records?q=${KEY}`)
+  await page.goto(`${url}/console/records?key=${KEY}`)
   await page.getByRole('cell', { name: KEY }).click()
   await page.getByRole('heading', { name: /succeeded/ }).waitFor()
   await page.screenshot({ path: join(root, 'docs/images/record.png') })

@@ -31,10 +31,12 @@ export function ChatApp() {
   return (
     <div class="chat">
       <header>
-        <a class="brand" href="/chat">
-          <img src={icon} alt="" />
-          Chat
-        </a>
+        <h1>
+          <a class="brand" href="/">
+            <img src={icon} alt="" />
+            Chat
+          </a>
+        </h1>
         <span class="soft">{room}</span>
         <div class="end">
           <a href={`/chat?room=${encodeURIComponent(room)}`} target="_blank" rel="noopener">
@@ -43,7 +45,9 @@ export function ChatApp() {
           <ThemeSwitch />
         </div>
       </header>
-      <Inside entrance={entrance} room={room} again={begin} tryKey={tryKey} />
+      <main>
+        <Inside entrance={entrance} room={room} again={begin} tryKey={tryKey} />
+      </main>
     </div>
   )
 }

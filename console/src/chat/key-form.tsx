@@ -15,7 +15,7 @@ export function KeyForm({ refusal, done }: KeyFormProps) {
   return (
     <div class="key-form">
       <form class="card" onSubmit={submit}>
-        <h1>Come in</h1>
+        <h2>Come in</h2>
         <p class="soft">The rooms of a workspace open with one of its API keys.</p>
         <div class="field">
           <label for="key">API key</label>

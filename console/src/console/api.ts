@@ -1,4 +1,4 @@
-import type { Card, Standing, Status } from 'onceonly/admin'
+import type { Card, HistoryPoint, Standing, Status } from 'onceonly/admin'
 import type { AnswerOf, CommandName } from 'onceonly/admin/commands'
 import { ask } from '../parts/ask.ts'
 
@@ -11,11 +11,7 @@ export type { AnswerOf, Card, Standing, Status }
 export interface Rates {
   readonly at: number
   readonly perSecond: Readonly<Record<string, number>>
-  readonly latencyMs: {
-    readonly request: number | null
-    readonly claim: number | null
-    readonly effect: number | null
-  }
+  readonly latencyMs: HistoryPoint['latencyMs']
   /** Null while the store cannot be asked. */
   readonly standing: Standing | null
 }

@@ -8,6 +8,7 @@ import { Page } from './page.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { ChecklistPage } from './pages/checklist.tsx'
 import { EventsPage } from './pages/events.tsx'
+import { FindPage } from './pages/find.tsx'
 import { GuardPage } from './pages/guard.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { RecordPage } from './pages/record.tsx'
@@ -27,9 +28,10 @@ export function App() {
   const { parts, query } = useLocation()
   const shown = session.kind === 'signed-in' ? entries.filter(({ name }) => session.pages.includes(name)) : entries
   const entry = shown.find(({ name }) => name === (parts[0] ?? 'overview')) ?? null
+  const isFinding = parts[0] === 'find'
   useEffect(() => {
-    document.title = `${entry?.title ?? 'Not found'} · Onceonly`
-  }, [entry])
+    document.title = `${isFinding ? 'Find' : (entry?.title ?? 'Not found')} · Onceonly`
+  }, [entry, isFinding])
   switch (session.kind) {
     case 'unknown':
       return <Loading />
@@ -47,7 +49,11 @@ export function App() {
               signOut={() => void signOut().then(() => become(null))}
             >
               <Drawn key={parts.join('/')}>
-                <Place name={entry?.name ?? null} rest={parts.slice(1)} query={query} />
+                {isFinding ? (
+                  <FindPage key={query.get('id')} id={query.get('id') ?? ''} />
+                ) : (
+                  <Place name={entry?.name ?? null} rest={parts.slice(1)} query={query} />
+                )}
               </Drawn>
             </Shell>
           </LiveContext.Provider>
@@ -72,7 +78,7 @@ interface PlaceProps {
 function Place({ name, rest: [first, second], query }: PlaceProps) {
   switch (name) {
     case 'overview':
-      return <OverviewPage />
+      return <OverviewPage query={query} />
     case 'records':
       return first === undefined ? <RecordsPage query={query} /> : <RecordPage id={first} />
     case 'guard':

@@ -20,13 +20,35 @@ export function useLiveTicks(isOpen: boolean): Live {
   const [live, setLive] = useState<Live>({ ticks: [], isConnected: true })
   useEffect(() => {
     if (!isOpen) return undefined
-    const source = new EventSource(`${api}/live`)
-    source.addEventListener('rates', (event) => {
-      const rates = JSON.parse(String(event.data)) as Rates
-      setLive(({ ticks }) => ({ ticks: [...ticks, rates].slice(-keptTicks), isConnected: true }))
-    })
-    source.addEventListener('error', () => setLive(({ ticks }) => ({ ticks, isConnected: false })))
-    return () => source.close()
+    let source: EventSource | null = null
+    const close = () => {
+      source?.close()
+      source = null
+    }
+    const open = () => {
+      close()
+      source = new EventSource(`${api}/live`)
+      source.addEventListener('rates', (event) => {
+        const rates = JSON.parse(String(event.data)) as Rates
+        setLive(({ ticks }) => ({ ticks: [...ticks, rates].slice(-keptTicks), isConnected: true }))
+      })
+      source.addEventListener('error', () => setLive(({ ticks }) => ({ ticks, isConnected: false })))
+    }
+    // A browser has six connections to a host: tabs that are not looked at, and pages that were left, keep none of them.
+    const follow = () => (document.visibilityState === 'visible' ? open() : close())
+    follow()
+    document.addEventListener('visibilitychange', follow)
+    window.addEventListener('pagehide', close)
+    window.addEventListener('pageshow', followShown)
+    function followShown(event: PageTransitionEvent) {
+      if (event.persisted) follow()
+    }
+    return () => {
+      document.removeEventListener('visibilitychange', follow)
+      window.removeEventListener('pagehide', close)
+      window.removeEventListener('pageshow', followShown)
+      close()
+    }
   }, [isOpen])
   return live
 }

@@ -8,15 +8,25 @@ export interface Need {
   readonly about: string
   readonly page: IconName
   readonly query: Readonly<Record<string, string>>
+  /** `bad`: an operator has to act. `warn`: an operator should look. */
+  readonly tone: 'bad' | 'warn'
 }
 
 /** What needs attention, the gravest first; empty while the store does not answer. */
 export function needs(standing: Standing | null): readonly Need[] {
   if (standing === null) return []
-  const { staleLeases, unknownWaiting, outbox, inboxDeadLetters = {}, runsStuck = 0, runsUnknown = 0 } = standing
+  const {
+    staleLeases,
+    unknownWaiting,
+    outbox,
+    inboxDeadLetters = {},
+    runsStuck = 0,
+    runsUnknown = 0,
+    runsFailed = 0,
+  } = standing
   const givenUp = Object.values(inboxDeadLetters).reduce((sum, count) => sum + count, 0)
   const deadLetters = (outbox?.deadLetters ?? 0) + givenUp
-  const all: readonly Need[] = [
+  const all: readonly (Omit<Need, 'tone'> & Partial<Pick<Need, 'tone'>>)[] = [
     {
       title: 'Unknown outcomes, dead letters',
       count: unknownWaiting + runsUnknown + deadLetters,
@@ -36,8 +46,16 @@ export function needs(standing: Standing | null): readonly Need[] {
       count: runsStuck,
       about: 'Due, and no worker continues them.',
       page: 'runs',
-      query: {},
+      query: { stuck: 'true' },
+    },
+    {
+      title: 'Failed runs',
+      count: runsFailed,
+      about: 'Within the last day. Fix the cause, then resume them.',
+      page: 'runs',
+      query: { state: 'failed', since: '1d' },
+      tone: 'warn',
     },
   ]
-  return all.filter(({ count }) => count > 0)
+  return all.filter(({ count }) => count > 0).map((need) => ({ ...need, tone: need.tone ?? 'bad' }))
 }

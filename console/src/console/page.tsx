@@ -94,7 +94,7 @@ interface FiltersProps {
 /** Typed filters are taken with Enter or when the field is left, so that no letter asks the server. */
 export function Filters({ filters, change }: FiltersProps) {
   return (
-    <div class="filters" role="search">
+    <div class="filters" role="group" aria-label="Filters">
       {filters.map(({ name, label, value, choices }) => (
         <div class="field" key={name}>
           <label for={`filter-${name}`}>{label}</label>

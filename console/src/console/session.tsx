@@ -84,10 +84,11 @@ export function SignIn({ note, done }: SignInProps) {
     }
   }
   return (
-    <div class="sign-in">
-      <form class="card" onSubmit={(event) => void submit(event)}>
+    <main class="sign-in">
+      <form class="card" aria-labelledby="sign-in" onSubmit={(event) => void submit(event)}>
         <Brand />
-        <p class="soft">Sign in with an operator or viewer token.</p>
+        <h1 id="sign-in">Sign in to the console</h1>
+        <p class="soft">With an operator or viewer token.</p>
         <div class="field">
           <label for="name">Your name, for the audit</label>
           <input
@@ -120,7 +121,7 @@ export function SignIn({ note, done }: SignInProps) {
         </button>
         {note === null ? null : <p class="faint">{note}</p>}
       </form>
-    </div>
+    </main>
   )
 }
 

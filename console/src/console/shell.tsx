@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import icon from '../icon.svg'
 import { Icon, type IconName } from '../parts/icons.tsx'
-import { addressOf } from '../parts/router.ts'
+import { addressOf, navigate } from '../parts/router.ts'
 import { ThemeSwitch } from '../parts/theme.tsx'
 import { useLive } from './live.ts'
 import { needs } from './needs.ts'
@@ -45,6 +46,7 @@ export function Shell({ current, entries: shown, who, note, signOut, children }:
       </a>
       <aside class="rail">
         <Brand />
+        <FindBox />
         <nav aria-label="Pages">
           {shown.map(({ name, title }) => {
             const count = waiting.filter(({ page }) => page === name).reduce((sum, each) => sum + each.count, 0)
@@ -90,6 +92,41 @@ export function Shell({ current, entries: shown, who, note, signOut, children }:
         {note === null ? null : <p class="note faint">{note}</p>}
       </main>
     </div>
+  )
+}
+
+/** For whatever id a person has in the hand; `/` leads to it from everywhere. */
+function FindBox() {
+  const field = useRef<HTMLInputElement>(null)
+  const [text, setText] = useState('')
+  useEffect(() => {
+    const follow = (event: KeyboardEvent) => {
+      const isTyping =
+        event.target instanceof Element && event.target.closest('input, textarea, select, dialog') !== null
+      if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
+      event.preventDefault()
+      field.current?.focus()
+    }
+    document.addEventListener('keydown', follow)
+    return () => document.removeEventListener('keydown', follow)
+  }, [])
+  const find = (event: Event) => {
+    event.preventDefault()
+    if (text.trim() !== '') navigate(addressOf(['find'], { id: text.trim() }))
+  }
+  return (
+    <form class="find" role="search" aria-label="Find by id" onSubmit={find}>
+      <input
+        ref={field}
+        type="search"
+        aria-label="Find by id"
+        placeholder="Find by id  /"
+        spellcheck={false}
+        autocomplete="off"
+        value={text}
+        onInput={({ currentTarget }) => setText(currentTarget.value)}
+      />
+    </form>
   )
 }
 

@@ -28,3 +28,14 @@ const runTones: Readonly<Record<string, Tone>> = {
 export function runTone(state: string): Tone {
   return runTones[state] ?? 'plain'
 }
+
+/** Of an instance of a saga. */
+export function instanceTone(state: string, completedAt: number | null, failed: readonly string[] = []): Tone {
+  if (failed.includes(state)) return 'bad'
+  return completedAt === null ? 'calm' : 'good'
+}
+
+/** Of whatever a search has found. */
+export function findTone(state: string): Tone {
+  return recordStates[state as Card['state']]?.tone ?? runTone(state)
+}

@@ -8,12 +8,15 @@ interface ActionDialogProps {
   readonly children: ComponentChildren
   readonly confirm: string
   readonly isDangerous?: boolean
+  /** False while something has to be chosen first. */
+  readonly isReady?: boolean
   readonly act: () => Promise<void>
   readonly close: () => void
 }
 
 /** Asks before something is done, says what the server refused, and closes when it is done. */
-export function ActionDialog({ title, children, confirm, isDangerous = false, act, close }: ActionDialogProps) {
+export function ActionDialog(props: ActionDialogProps) {
+  const { title, children, confirm, isDangerous = false, isReady = true, act, close } = props
   const dialog = useRef<HTMLDialogElement>(null)
   const [refusal, setRefusal] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)
@@ -40,10 +43,10 @@ export function ActionDialog({ title, children, confirm, isDangerous = false, ac
           </p>
         )}
         <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
+          <button type="button" autofocus onClick={close}>
+            Back
           </button>
-          <button class={isDangerous ? 'danger' : 'primary'} disabled={busy}>
+          <button class={isDangerous ? 'danger' : 'primary'} disabled={busy || !isReady}>
             {confirm}
           </button>
         </div>

@@ -1,6 +1,7 @@
 import type { AuditEntry } from 'onceonly/admin'
 import { Badge, type Tone } from '../../parts/badge.tsx'
-import { ListView } from '../../parts/list.tsx'
+import { ExportButtons } from '../../parts/export-button.tsx'
+import { allRows, ListView } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'
 import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
@@ -13,7 +14,11 @@ const tones: Readonly<Record<AuditEntry['result'], Tone>> = { asked: 'calm', don
 export function AuditPage() {
   const now = useNow()
   return (
-    <Page title="Audit" about="Every action of an operator, and every attempt at one.">
+    <Page
+      title="Audit"
+      about="Every action of an operator, and every attempt at one."
+      actions={<ExportButtons name="audit" rows={() => allRows(question('/audit'))} />}
+    >
       <CardBox isFlush>
         <ListView<AuditEntry>
           label="Actions"

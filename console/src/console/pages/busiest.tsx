@@ -7,7 +7,7 @@ import { CardBox, Loaded } from '../page.tsx'
 
 /** The callers with the most attempts. */
 export function Busiest() {
-  const [asked, again] = useAsk<AnswerOf<'busiest'>>(question('/busiest'))
+  const [asked, again] = useAsk<AnswerOf<'busiest'>>(question('/busiest', { kind: 'users' }))
   return (
     <CardBox title="Busiest callers, last hour" isFlush>
       <Loaded asked={asked} again={again}>

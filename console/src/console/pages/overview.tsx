@@ -1,18 +1,21 @@
 import { useAsk } from '../../parts/ask.ts'
-import { LineChart, type Series, ShareBar } from '../../parts/chart.tsx'
-import { agoText, countText, durationText } from '../../parts/format.ts'
+import { ShareBar } from '../../parts/chart.tsx'
+import { countText, durationText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
 import type { Rates, Status } from '../api.ts'
 import { type AnswerOf, question } from '../api.ts'
+import { growingBacklogs } from '../backlogs.ts'
+import { rangeOf, useHistory } from '../history.ts'
 import { useLive, useNow } from '../live.ts'
 import { needs } from '../needs.ts'
 import { CardBox, Loaded, Page } from '../page.tsx'
 import { Busiest } from './busiest.tsx'
+import { Charts } from './charts.tsx'
 import { Doctor } from './doctor.tsx'
 
-/** Live rates, and what needs an operator. */
-export function OverviewPage() {
+/** What needs an operator, and how things went. */
+export function OverviewPage({ query }: { readonly query: URLSearchParams }) {
   const [asked, again] = useAsk<AnswerOf<'status'>>(question('/status'))
   const { ticks } = useLive()
   return (
@@ -21,7 +24,7 @@ export function OverviewPage() {
         {(status) => (
           <>
             <Needs standing={(ticks.at(-1) ?? status).standing} />
-            <Charts ticks={ticks} />
+            <Charts range={rangeOf(query.get('range'))} />
             <div class="columns">
               <CardBox title="Records by state">
                 <ShareBar
@@ -50,6 +53,8 @@ export function OverviewPage() {
 }
 
 function Needs({ standing }: { readonly standing: Rates['standing'] }) {
+  const history = useHistory('1h')
+  const growing = history.kind === 'loaded' ? growingBacklogs(history.value.points) : []
   if (standing === null) {
     return (
       <section class="card quiet-night">
@@ -58,73 +63,37 @@ function Needs({ standing }: { readonly standing: Rates['standing'] }) {
     )
   }
   const waiting = needs(standing)
-  if (waiting.length === 0) {
+  if (waiting.length + growing.length === 0) {
     return (
       <section class="card quiet-night">
-        <Empty title="All clear">No unknown outcomes, stale leases, dead letters or stuck runs.</Empty>
+        <Empty title="All clear">No unknown outcomes, stale leases, dead letters, failed or stuck runs.</Empty>
       </section>
     )
   }
   return (
     <ul class="tiles" aria-label="What needs attention">
-      {waiting.map(({ title, count, about, page, query }) => (
+      {waiting.map(({ title, count, about, page, query, tone }) => (
         <li key={title}>
-          <a class="card tile bad" href={addressOf([page], query)}>
+          <a class={`card tile ${tone}`} href={addressOf([page], query)}>
             <b>{countText(count)}</b>
             <span>{title}</span>
             <small>{about}</small>
           </a>
         </li>
       ))}
+      {growing.map(({ title, unit, from, to }) => {
+        const text = unit === 'ms' ? durationText : countText
+        return (
+          <li key={title}>
+            <a class="card tile warn" href={addressOf(['events'])}>
+              <b>{text(to)}</b>
+              <span>{title}</span>
+              <small>{`From ${text(from)} five minutes ago.`}</small>
+            </a>
+          </li>
+        )
+      })}
     </ul>
-  )
-}
-
-const decisions: readonly (Pick<Series, 'colour' | 'name'> & { readonly member: string })[] = [
-  { name: 'claims granted', member: 'claims', colour: 1 },
-  { name: 'replays', member: 'replays', colour: 2 },
-  { name: 'in progress', member: 'inProgress', colour: 3 },
-  { name: 'guard: blocked', member: 'guardBlocked', colour: 4 },
-  { name: 'key reused', member: 'conflicts', colour: 5 },
-]
-
-const latencies: readonly (Pick<Series, 'colour' | 'name'> & { readonly member: keyof Rates['latencyMs'] })[] = [
-  { name: 'request', member: 'request', colour: 1 },
-  { name: 'claim', member: 'claim', colour: 2 },
-  { name: 'effect', member: 'effect', colour: 3 },
-]
-
-function Charts({ ticks }: { readonly ticks: readonly Rates[] }) {
-  const now = ticks.at(-1)?.at ?? 0
-  const timeOf = (at: number) => agoText(ticks[at]?.at ?? now, now)
-  const lag: Series = { name: 'lag', colour: 3, values: ticks.map(({ standing }) => standing?.outbox?.lagMs ?? 0) }
-  return (
-    <div class="columns three">
-      <section class="card body">
-        <LineChart
-          title="Decisions per second"
-          timeOf={timeOf}
-          series={decisions.map(({ member, ...look }) => ({
-            ...look,
-            values: ticks.map(({ perSecond }) => perSecond[member] ?? 0),
-          }))}
-        />
-      </section>
-      <section class="card body">
-        <LineChart
-          title="Latency, mean"
-          unit=" ms"
-          timeOf={timeOf}
-          series={latencies.map(({ member, ...look }) => ({
-            ...look,
-            values: ticks.map(({ latencyMs }) => latencyMs[member] ?? 0),
-          }))}
-        />
-      </section>
-      <section class="card body">
-        <LineChart title="Outbox lag" unit=" ms" timeOf={timeOf} series={[lag]} />
-      </section>
-    </div>
   )
 }
 
@@ -132,7 +101,7 @@ function LastHour({ status: { lastHour, oldestLease, store } }: { readonly statu
   const now = useNow()
   return (
     <dl class="facts">
-      <dt>Claims granted</dt>
+      <dt>First attempts</dt>
       <dd>{countText(lastHour.claims)}</dd>
       <dt>Replays</dt>
       <dd>{countText(lastHour.replays)}</dd>

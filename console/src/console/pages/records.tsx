@@ -1,8 +1,9 @@
-import { useState } from 'preact/hooks'
 import { Badge } from '../../parts/badge.tsx'
+import { ExportButtons } from '../../parts/export-button.tsx'
 import { countText } from '../../parts/format.ts'
-import { ListView } from '../../parts/list.tsx'
+import { allRows, ListView } from '../../parts/list.tsx'
 import { addressOf, navigate } from '../../parts/router.ts'
+import { sinceChoices } from '../../parts/time-range.ts'
 import { Time } from '../../parts/timeline.tsx'
 import type { Column } from '../../parts/virtual-table.tsx'
 import { type Card, question } from '../api.ts'
@@ -11,7 +12,8 @@ import { CardBox, Filters, Page } from '../page.tsx'
 import { recordStates } from '../states.ts'
 import { UnknownsPage } from './unknowns.tsx'
 
-const filterNames = ['operation', 'tenant', 'caller', 'key', 'state'] as const
+const filterNames = ['kind', 'operation', 'tenant', 'caller', 'key', 'state', 'since'] as const
+type FilterName = (typeof filterNames)[number]
 
 const stateChoices = [
   { value: '', text: 'any' },
@@ -20,45 +22,76 @@ const stateChoices = [
     .map(([value, { word }]) => ({ value, text: word })),
 ]
 
-/** Every identity that is remembered, newest first, and a search over all of it. */
+const choices: Readonly<Partial<Record<FilterName, readonly { readonly value: string; readonly text: string }[]>>> = {
+  kind: [
+    { value: '', text: 'of users' },
+    { value: 'internal', text: 'internal' },
+    { value: 'all', text: 'all' },
+  ],
+  state: stateChoices,
+  since: sinceChoices,
+}
+
+/** Every identity that is remembered, newest first; what the server does for itself is left out until it is asked for. */
 export function RecordsPage({ query }: { readonly query: URLSearchParams }) {
   const now = useNow()
-  const search = query.get('q') ?? ''
   const view = query.get('view') ?? ''
   const given = Object.fromEntries(filterNames.map((name) => [name, query.get(name) ?? '']))
   if (view === 'unknowns') return <UnknownsPage />
   const go = (change: Readonly<Record<string, string>>) => navigate(addressOf(['records'], change), 'replace')
+  const path = pathOf(view, given)
   return (
-    <Page title="Records" actions={<Search value={search} search={(q) => go({ q })} />}>
+    <Page
+      title={titles[view] ?? 'Records'}
+      actions={
+        <>
+          <a class="button" href={addressOf(['records'], { view: view === 'conflicts' ? '' : 'conflicts' })}>
+            {view === 'conflicts' ? 'All records' : 'Conflicts'}
+          </a>
+          <ExportButtons name="records" rows={() => allRows(path)} />
+        </>
+      }
+    >
       <Filters
         filters={filterNames.map((name) => ({
           name,
           label: labels[name],
           value: given[name] ?? '',
-          ...(name === 'state' ? { choices: stateChoices } : {}),
+          ...(choices[name] === undefined ? {} : { choices: choices[name] }),
         }))}
         change={(name, value) => go({ ...given, [name]: value })}
       />
       <CardBox isFlush>
         <ListView<Card>
           label="Records"
-          path={pathOf(search, view, given)}
+          path={path}
           columns={recordColumns(now)}
           keyOf={({ id }) => id}
           addressOf={({ id }) => addressOf(['records', id])}
-          empty={search === '' ? 'No record matches these filters.' : `No record matches “${search}”.`}
+          empty="No record matches these filters."
         />
       </CardBox>
     </Page>
   )
 }
 
-const labels = { operation: 'Operation', tenant: 'Tenant', caller: 'Caller', key: 'Key', state: 'State' } as const
+const titles: Readonly<Record<string, string>> = { stale: 'Stale leases', conflicts: 'Conflicts' }
 
-function pathOf(search: string, view: string, given: Readonly<Record<string, string>>): string {
-  if (search !== '') return question('/search', { key: search })
-  if (view === 'stale' || view === 'conflicts') return question(`/${view}`)
-  return question('/records', given)
+const labels: Readonly<Record<FilterName, string>> = {
+  kind: 'Records',
+  operation: 'Operation',
+  tenant: 'Tenant',
+  caller: 'Caller',
+  key: 'Key',
+  state: 'State',
+  since: 'Claimed',
+}
+
+function pathOf(view: string, { kind = '', ...given }: Readonly<Record<string, string>>): string {
+  if (view === 'stale' || view === 'conflicts') return question(`/${view}`, { since: given['since'] ?? '' })
+  // A named operation is what it is.
+  const isNamed = given['operation'] !== ''
+  return question('/records', { ...given, kind: kind === 'all' || isNamed ? '' : kind === '' ? 'users' : kind })
 }
 
 function recordColumns(now: number): readonly Column<Card>[] {
@@ -81,31 +114,4 @@ function recordColumns(now: number): readonly Column<Card>[] {
 export function StateBadge({ state, expired }: Pick<Card, 'state' | 'expired'>) {
   const { word, tone } = recordStates[state]
   return <Badge tone={expired ? 'plain' : tone}>{expired ? `${word}, expired` : word}</Badge>
-}
-
-interface SearchProps {
-  readonly value: string
-  readonly search: (q: string) => void
-}
-
-/** One field for whatever an operator was handed: a key, a record id, a guard hash, a message id. */
-function Search({ value, search }: SearchProps) {
-  const [text, setText] = useState(value)
-  const submit = (event: Event) => {
-    event.preventDefault()
-    search(text.trim())
-  }
-  return (
-    <form class="search" role="search" onSubmit={submit}>
-      <input
-        type="search"
-        aria-label="Search by key, record, guard hash or message"
-        placeholder="Key, record, guard hash or message"
-        value={text}
-        spellcheck={false}
-        onInput={({ currentTarget }) => setText(currentTarget.value)}
-      />
-      <button>Search</button>
-    </form>
-  )
 }

@@ -13,8 +13,8 @@ export interface Resolution {
 
 interface ResolveDialogProps {
   readonly title: string
-  /** The first one is preselected. */
-  readonly resolutions: readonly [Resolution, ...Resolution[]]
+  /** None is preselected: the ledger is told what the operator has found out, not what stands first. */
+  readonly resolutions: readonly Resolution[]
   /** What is resolved; the chosen outcome is added. */
   readonly action: Action
   readonly done: () => void
@@ -25,15 +25,16 @@ const labels = { result: 'Its result, as JSON; may stay empty', reason: 'Why it 
 
 /** An operator resolves an unknown outcome. */
 export function ResolveDialog({ title, resolutions, action, done, close }: ResolveDialogProps) {
-  const [chosen, choose] = useState(resolutions[0])
+  const [chosen, choose] = useState<Resolution | null>(null)
   const [said, say] = useState('')
-  const { to, asks } = chosen
+  const asks = chosen?.asks ?? null
   const resolve = async () => {
-    await act({ ...action, to, ...detailOf(asks, said.trim()) })
+    if (chosen === null) return
+    await act({ ...action, to: chosen.to, ...detailOf(asks, said.trim()) })
     done()
   }
   return (
-    <ActionDialog title={title} confirm="Resolve" act={resolve} close={close}>
+    <ActionDialog title={title} confirm="Resolve" isReady={chosen !== null} act={resolve} close={close}>
       <div class="choices" role="radiogroup" aria-label={title}>
         {resolutions.map((each) => (
           <label key={each.to}>

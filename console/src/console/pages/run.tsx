@@ -3,8 +3,9 @@ import { useState } from 'preact/hooks'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { ActionDialog } from '../../parts/dialog.tsx'
-import { agoText, storedText, timeText } from '../../parts/format.ts'
+import { agoText, durationText, storedText, timeText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
+import { ShortId } from '../../parts/short-id.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { act, question } from '../api.ts'
 import { useNow } from '../live.ts'
@@ -13,6 +14,7 @@ import { useMayAct } from '../session.tsx'
 import { runTone } from '../states.ts'
 import { ReplayView } from './replay.tsx'
 import { ResolveDialog } from './resolve-dialog.tsx'
+import { RunTimeline } from './run-timeline.tsx'
 
 /** One run: its steps with their attempts, what is in doubt, and what today's code would do otherwise. */
 export function RunPage({ runId }: { readonly runId: string }) {
@@ -35,7 +37,7 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
     <Page
       title={
         <>
-          <code>{runId}</code> <Badge tone={runTone(state)}>{state}</Badge>
+          <ShortId id={runId} /> <Badge tone={runTone(state)}>{state}</Badge>
         </>
       }
       about={
@@ -65,6 +67,12 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
       }
     >
       {open === 'replay' ? <ReplayView runId={runId} /> : null}
+      {failure === null ? null : <p class="notice bad">{`${failure.name}: ${failure.message}`}</p>}
+      {steps.length === 0 ? null : (
+        <CardBox title="Timeline">
+          <RunTimeline run={run} now={now} />
+        </CardBox>
+      )}
       <div class="columns wide-left">
         <CardBox title="Steps" isFlush>
           {steps.length === 0 ? <Empty title="No steps yet" /> : null}
@@ -76,11 +84,12 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
           <CardBox title="The run">
             <Facts
               facts={[
+                ['Run', <code>{runId}</code>],
                 ['Definition', `${definition} v${version}`],
                 ['Began', timeText(startedAt)],
                 ['Ended', endedAt === null ? null : timeText(endedAt)],
-                ['Continues', dueAt === null ? null : agoText(dueAt, now)],
-                ['Failure', failure === null ? null : `${failure.name}: ${failure.message}`],
+                ['Took', endedAt === null ? null : durationText(endedAt - startedAt)],
+                [state === 'unknown' ? 'Next probe' : 'Continues', dueAt === null ? null : agoText(dueAt, now)],
                 ['Began again as', run.restarts],
               ]}
             />
@@ -158,7 +167,7 @@ function StepRow({ runId, step, now, again }: StepRowProps) {
         <span class="soft">{kind}</span>
         <Badge tone={runTone(state)}>{state}</Badge>
         {attempts > 1 ? <span class="soft">{`${attempts} attempts`}</span> : null}
-        {dueAt === null ? null : <span class="faint">{agoText(dueAt, now)}</span>}
+        {dueAt === null ? null : <span class="faint">{dueText(step, agoText(dueAt, now))}</span>}
       </summary>
       <Facts
         facts={[
@@ -187,6 +196,13 @@ function StepRow({ runId, step, now, again }: StepRowProps) {
       ) : null}
     </details>
   )
+}
+
+/** What is due, and when. */
+function dueText({ kind, state }: StepView, when: string): string {
+  if (state === 'unknown') return `next probe ${when}`
+  if (state === 'retrying') return `next attempt ${when}`
+  return kind === 'sleep' || kind === 'signal' ? `until ${when}` : when
 }
 
 function Stored({ title, value }: { readonly title: string; readonly value: unknown }) {

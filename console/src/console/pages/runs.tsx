@@ -1,67 +1,120 @@
 import type { RunView } from 'onceonly/run'
+import { useState } from 'preact/hooks'
 import { Badge } from '../../parts/badge.tsx'
-import { ListView } from '../../parts/list.tsx'
+import { ExportButtons } from '../../parts/export-button.tsx'
+import { allRows, ListView } from '../../parts/list.tsx'
 import { addressOf, navigate } from '../../parts/router.ts'
+import { ShortId } from '../../parts/short-id.tsx'
+import { sinceChoices } from '../../parts/time-range.ts'
 import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Filters, Page } from '../page.tsx'
+import { useMayAct } from '../session.tsx'
 import { runTone } from '../states.ts'
+import { BulkDialog, type BulkHow } from './bulk-dialog.tsx'
 
 /** A list leaves out what went in and what came out. */
 type RunRow = Omit<RunView, 'steps' | 'input' | 'result'>
 
 const states = ['running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
+const names = ['state', 'definition', 'scope', 'since', 'stuck'] as const
 
 /** Durable functions: where each of them is. */
 export function RunsPage({ query }: { readonly query: URLSearchParams }) {
   const now = useNow()
-  const given = {
-    state: query.get('state') ?? '',
-    definition: query.get('definition') ?? '',
-    scope: query.get('scope') ?? '',
-  }
+  const mayAct = useMayAct()
+  const [open, setOpen] = useState<BulkHow | null>(null)
+  // The list is asked for again when something was done to it.
+  const [turn, setTurn] = useState(0)
+  const given = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']))
+  const path = question('/runs', given)
   return (
-    <Page title="Runs">
+    <Page
+      title="Runs"
+      actions={
+        <>
+          <ExportButtons name="runs" rows={() => allRows(path)} />
+          {mayAct ? (
+            <>
+              <button type="button" onClick={() => setOpen('resume')}>
+                Resume several …
+              </button>
+              <button type="button" onClick={() => setOpen('retry')}>
+                Retry several …
+              </button>
+              <button type="button" class="danger" onClick={() => setOpen('cancel')}>
+                Cancel several …
+              </button>
+            </>
+          ) : null}
+        </>
+      }
+    >
       <Filters
         filters={[
           {
             name: 'state',
             label: 'State',
-            value: given.state,
+            value: given['state'] ?? '',
             choices: [{ value: '', text: 'any' }, ...states.map((value) => ({ value, text: value }))],
           },
-          { name: 'definition', label: 'Definition', value: given.definition },
-          { name: 'scope', label: 'Id before the slash', value: given.scope },
+          { name: 'definition', label: 'Definition', value: given['definition'] ?? '' },
+          { name: 'scope', label: 'Scope: the id up to its slash', value: given['scope'] ?? '' },
+          { name: 'since', label: 'Began', value: given['since'] ?? '', choices: sinceChoices },
+          {
+            name: 'stuck',
+            label: 'Workers',
+            value: given['stuck'] ?? '',
+            choices: [
+              { value: '', text: 'any' },
+              { value: 'true', text: 'stuck: no worker' },
+            ],
+          },
         ]}
         change={(name, value) => navigate(addressOf(['runs'], { ...given, [name]: value }), 'replace')}
       />
       <CardBox isFlush>
         <ListView<RunRow>
+          key={turn}
           label="Runs"
-          path={question('/runs', given)}
+          path={path}
           keyOf={({ runId }) => runId}
           addressOf={({ runId }) => addressOf(['runs', runId])}
           empty="No run matches these filters."
           columns={[
-            { name: 'Run', width: 'minmax(0, 2fr)', show: ({ runId }) => <code>{runId}</code> },
+            { name: 'Run', width: 'minmax(0, 2fr)', show: ({ runId }) => <ShortId id={runId} /> },
             {
               name: 'Definition',
               width: 'minmax(0, 1fr)',
               isMinor: true,
               show: ({ definition, version }) => `${definition} v${version}`,
             },
-            { name: 'State', width: '130px', show: ({ state }) => <Badge tone={runTone(state)}>{state}</Badge> },
+            { name: 'State', width: '110px', show: ({ state }) => <Badge tone={runTone(state)}>{state}</Badge> },
             {
-              name: 'Continues',
-              width: '120px',
+              name: 'Failure',
+              width: 'minmax(0, 1.6fr)',
+              isMinor: true,
+              show: ({ failure }) => (failure === null ? '' : <span class="bad">{failure.message}</span>),
+            },
+            {
+              name: 'Next',
+              width: '110px',
               isMinor: true,
               show: ({ dueAt }) => (dueAt === null ? '' : <Time atMs={dueAt} nowMs={now} />),
             },
-            { name: 'Began', width: '120px', show: ({ startedAt }) => <Time atMs={startedAt} nowMs={now} /> },
+            { name: 'Began', width: '110px', show: ({ startedAt }) => <Time atMs={startedAt} nowMs={now} /> },
           ]}
         />
       </CardBox>
+      {open === null ? null : (
+        <BulkDialog
+          how={open}
+          filter={given}
+          done={() => setTurn((before) => before + 1)}
+          close={() => setOpen(null)}
+        />
+      )}
     </Page>
   )
 }

@@ -1,6 +1,7 @@
 import type { Decided, Description } from 'onceonly/saga'
-import { useState } from 'preact/hooks'
-import { type DiagramEdge, layered } from './layered.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { Loading } from '../../parts/states.tsx'
+import type { GraphEdge, SagaGraph } from './saga-graph.ts'
 
 /** Every state with every event: a table without holes. */
 export function SagaMatrix({ described: { matrix, events } }: { readonly described: Description }) {
@@ -42,115 +43,94 @@ function Cell({ decided }: { readonly decided: Decided | undefined }) {
   )
 }
 
-const boxWidth = 150
-const boxHeight = 30
-const columnPx = 240
-const rowPx = 96
-/** With more edges than these their names would cover each other: then those of the chosen state are shown. */
-const namedEdgesMost = 6
-
-/** States from top to bottom, in the order in which an instance can come to them; pointing at one shows its ways out. */
+/** The states from top to bottom, and which event leads from where to where. Pointing at a state shows its own. */
 export function SagaDiagram({ described }: { readonly described: Description }) {
+  const [drawn, setDrawn] = useState<Drawn | null>(null)
   const [chosen, setChosen] = useState<string | null>(null)
-  const edges = edgesOf(described)
-  const shown = edges.filter(({ from }) => (chosen === null ? edges.length <= namedEdgesMost : from === chosen))
-  const { places, columns, rows } = layered(Object.keys(described.matrix), edges)
-  const width = columns * columnPx
-  const height = rows * rowPx
-  const x = (state: string) => (places.get(state)?.column ?? 0) * columnPx + columnPx / 2
-  const y = (state: string) => (places.get(state)?.row ?? 0) * rowPx + rowPx / 2
+  useEffect(() => {
+    // The layout is loaded only where a diagram is shown.
+    void import('./saga-graph.ts').then(({ sagaGraph, boxWidth, boxHeight, linePx }) =>
+      setDrawn({ graph: sagaGraph(described), boxWidth, boxHeight, linePx }),
+    )
+  }, [described])
+  if (drawn === null) return <Loading />
+  const { graph, boxWidth, boxHeight, linePx } = drawn
+  const { width, height, states, edges } = graph
+  const isShown = ({ from, to }: GraphEdge) => chosen === null || from === chosen || to === chosen
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Diagram of states">
       <svg
-        class={chosen === null ? 'saga' : 'saga choosing'}
+        class="saga"
         width={width}
         height={height}
         viewBox={`0 0 ${width} ${height}`}
         role="img"
-        aria-label={`States of ${described.name}: ${edges.map(({ from, to }) => `${from} to ${to}`).join(', ')}`}
+        aria-label={`States of ${described.name}: ${edges.map(({ from, to, events }) => `${from} to ${to} by ${events.join(' or ')}`).join(', ')}`}
       >
         <defs>
-          <marker
-            id="tip"
-            viewBox="0 0 8 8"
-            refX="7"
-            refY="4"
-            markerWidth="7"
-            markerHeight="7"
-            orient="auto-start-reverse"
-          >
+          <marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
             <path d="M0 0L8 4L0 8Z" />
           </marker>
         </defs>
-        {edges.map(({ from, to }) => (
-          <Edge key={`${from} ${to}`} x1={x(from)} y1={y(from)} x2={x(to)} y2={y(to)} isChosen={from === chosen} />
-        ))}
-        {[...places.keys()].map((state) => (
-          <g
-            key={state}
-            class={described.terminal.includes(state) ? 'state-box terminal' : 'state-box'}
-            tabIndex={0}
-            onMouseEnter={() => setChosen(state)}
-            onMouseLeave={() => setChosen(null)}
-            onFocus={() => setChosen(state)}
-            onBlur={() => setChosen(null)}
-          >
-            <rect
-              x={x(state) - boxWidth / 2}
-              y={y(state) - boxHeight / 2}
-              width={boxWidth}
-              height={boxHeight}
-              rx="15"
+        {edges.map((edge) => (
+          <g key={`${edge.from} ${edge.to}`} class={isShown(edge) ? 'way' : 'way away'}>
+            <path
+              class={described.failed.includes(edge.to) ? 'edge failing' : 'edge'}
+              d={curveOf(edge.path)}
+              marker-end="url(#tip)"
             />
-            <text x={x(state)} y={y(state) + 4} text-anchor="middle">
-              {state}
+            {edge.events.map((event, at) => (
+              <text
+                key={event}
+                class="name"
+                text-anchor="middle"
+                x={edge.label.x}
+                y={edge.label.y + (at - (edge.events.length - 1) / 2) * linePx + 4}
+              >
+                {event}
+              </text>
+            ))}
+          </g>
+        ))}
+        {states.map(({ name, x, y }) => (
+          <g
+            key={name}
+            class={`state-box ${kindOf(described, name)}`}
+            onMouseEnter={() => setChosen(name)}
+            onMouseLeave={() => setChosen(null)}
+          >
+            <rect x={x - boxWidth / 2} y={y - boxHeight / 2} width={boxWidth} height={boxHeight} rx="15" />
+            <text x={x} y={y + 4} text-anchor="middle">
+              {name}
             </text>
           </g>
         ))}
-        {shown.map(({ from, to, names }, at) => {
-          // Beside the tip of its arrow; what leads to the same state stands above.
-          const above = shown.slice(0, at).filter((edge) => edge.to === to).length
-          return (
-            <text key={`${from} ${to}`} class="name" x={x(to) + 9} y={y(to) - boxHeight / 2 - 8 - above * 14}>
-              {names.join(', ')}
-            </text>
-          )
-        })}
       </svg>
     </div>
   )
 }
 
-function edgesOf({ matrix, events }: Description): readonly DiagramEdge[] {
-  const edges = new Map<string, DiagramEdge>()
-  for (const [from, row] of Object.entries(matrix)) {
-    for (const event of events) {
-      const decided = row[event]
-      if (decided?.kind !== 'handled') continue
-      for (const to of decided.to) {
-        if (to === from) continue
-        const known = edges.get(`${from}→${to}`)
-        edges.set(`${from}→${to}`, { from, to, names: [...(known?.names ?? []), event] })
-      }
-    }
-  }
-  return [...edges.values()]
+interface Drawn {
+  readonly graph: SagaGraph
+  readonly boxWidth: number
+  readonly boxHeight: number
+  readonly linePx: number
 }
 
-interface EdgeProps {
-  readonly x1: number
-  readonly y1: number
-  readonly x2: number
-  readonly y2: number
-  readonly isChosen: boolean
+function kindOf({ terminal, failed }: Description, state: string): 'failing' | 'terminal' | '' {
+  if (failed.includes(state)) return 'failing'
+  return terminal.includes(state) ? 'terminal' : ''
 }
 
-/** Down from end to end; back up, or past a row, in a bow to the side, so that it crosses no box. */
-function Edge({ x1, y1, x2, y2, isChosen }: EdgeProps) {
-  const isStep = y2 - y1 === rowPx
-  const [startY, endY] = y2 > y1 ? [y1 + boxHeight / 2, y2 - boxHeight / 2] : [y1 - boxHeight / 2, y2 + boxHeight / 2]
-  const bow = isStep ? 0 : (x1 === x2 ? 1 : Math.sign(x2 - x1)) * boxWidth
-  const reach = (endY - startY) * (isStep ? 0.5 : 0.25)
-  const path = `M${x1} ${startY}C${x1 + bow} ${startY + reach} ${x2 + bow} ${endY - reach} ${x2} ${endY}`
-  return <path class={isChosen ? 'edge chosen' : 'edge'} d={path} marker-end="url(#tip)" />
+/** Through the middle of each two points, so that the bends are round. */
+function curveOf(points: GraphEdge['path']): string {
+  const [first, ...rest] = points
+  const last = rest.pop()
+  if (first === undefined || last === undefined) return ''
+  const bends = rest.map((point, at) => {
+    const next = rest[at + 1] ?? last
+    const [x, y] = at + 1 < rest.length ? [(point.x + next.x) / 2, (point.y + next.y) / 2] : [next.x, next.y]
+    return `Q${point.x} ${point.y} ${x} ${y}`
+  })
+  return `M${first.x} ${first.y}${bends.join('')}${rest.length === 0 ? `L${last.x} ${last.y}` : ''}`
 }

@@ -4,9 +4,10 @@ import { Badge, type Tone } from '../../parts/badge.tsx'
 import { agoText, storedText, timeText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Timeline } from '../../parts/timeline.tsx'
-import { question } from '../api.ts'
+import { type AnswerOf, question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Facts, Loaded, Page } from '../page.tsx'
+import { instanceTone } from '../states.ts'
 
 type HistoryEntry = InstanceView['history'][number]
 
@@ -30,12 +31,15 @@ export function InstancePage({ saga, id }: { readonly saga: string; readonly id:
 
 function Detail({ instance }: { readonly instance: InstanceView }) {
   const now = useNow()
+  const [described] = useAsk<AnswerOf<'sagas'>>(question('/sagas'))
+  const sagas = described.kind === 'loaded' ? described.value.described : []
+  const failed = sagas.find(({ name }) => name === instance.saga)?.failed ?? []
   const { saga, id, state, version, createdAt, updatedAt, completedAt, data, history, pending } = instance
   return (
     <Page
       title={
         <>
-          <code>{id}</code> <Badge tone={completedAt === null ? 'calm' : 'good'}>{state}</Badge>
+          <code>{id}</code> <Badge tone={instanceTone(state, completedAt, failed)}>{state}</Badge>
         </>
       }
       about={

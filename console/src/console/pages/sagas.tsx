@@ -9,6 +9,7 @@ import { Time } from '../../parts/timeline.tsx'
 import { type AnswerOf, question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Filters, Loaded, Page } from '../page.tsx'
+import { instanceTone } from '../states.ts'
 import { SagaDiagram, SagaMatrix } from './saga-description.tsx'
 
 type Sagas = AnswerOf<'sagas'>
@@ -53,7 +54,10 @@ function All({ sagas: { sagas, described } }: { readonly sagas: Sagas }) {
                       <a href={addressOf(['sagas', name])}>{name}</a>
                     </td>
                     <td>
-                      <StateCounts states={counted?.states ?? {}} />
+                      <StateCounts
+                        states={counted?.states ?? {}}
+                        failed={described.find((each) => each.name === name)?.failed ?? []}
+                      />
                     </td>
                     <td class="number">{countText(counted?.pending ?? 0)}</td>
                   </tr>
@@ -67,13 +71,18 @@ function All({ sagas: { sagas, described } }: { readonly sagas: Sagas }) {
   )
 }
 
-function StateCounts({ states }: { readonly states: Readonly<Record<string, number>> }) {
+interface StateCountsProps {
+  readonly states: Readonly<Record<string, number>>
+  readonly failed: readonly string[]
+}
+
+function StateCounts({ states, failed }: StateCountsProps) {
   const counts = Object.entries(states)
   if (counts.length === 0) return <span class="faint">none yet</span>
   return (
     <>
       {counts.map(([state, count]) => (
-        <span key={state} class="pair">
+        <span key={state} class={failed.includes(state) ? 'pair bad' : 'pair'}>
           {state} <b>{countText(count)}</b>
         </span>
       ))}
@@ -127,7 +136,9 @@ function One({ saga, sagas, query }: OneProps) {
             {
               name: 'State',
               width: 'minmax(0, 1fr)',
-              show: ({ state, completedAt }) => <Badge tone={completedAt === null ? 'calm' : 'good'}>{state}</Badge>,
+              show: ({ state, completedAt }) => (
+                <Badge tone={instanceTone(state, completedAt, described?.failed)}>{state}</Badge>
+              ),
             },
             { name: 'Version', width: '80px', isMinor: true, show: ({ version }) => String(version) },
             {

@@ -1,5 +1,6 @@
 import type { UnknownOutcome } from 'onceonly/admin'
-import { ListView } from '../../parts/list.tsx'
+import { ExportButtons } from '../../parts/export-button.tsx'
+import { allRows, ListView } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'
 import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
@@ -13,6 +14,7 @@ export function UnknownsPage() {
     <Page
       title="Unknown outcomes, dead letters"
       about="Effects that may have happened and are not repeated, and messages that were given up. Ask the provider, then open one and end it."
+      actions={<ExportButtons name="unknowns" rows={() => allRows(question('/unknowns'))} />}
     >
       <CardBox isFlush>
         <ListView<UnknownOutcome>
