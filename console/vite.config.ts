@@ -19,7 +19,11 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
-      input: { console: join(import.meta.dirname, 'console.html'), chat: join(import.meta.dirname, 'chat.html') },
+      input: {
+        console: join(import.meta.dirname, 'console.html'),
+        chat: join(import.meta.dirname, 'chat.html'),
+        home: join(import.meta.dirname, 'home.html'),
+      },
     },
   },
   // `npx vite console` serves the pages as they are written, beside a server that was started with `npm start`.

@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
@@ -19,7 +17,6 @@ import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './htt
 import { health, readiness } from './http/document.ts'
 import { addUsualHeaders } from './http/headers.ts'
 import { InvalidInput, inputValidator } from './http/input.ts'
-import { pagePolicy, partsOf } from './http/page-policy.ts'
 import { sendInvalid, sendProblem } from './http/problem.ts'
 import { addProblems } from './http/problem-routes.ts'
 import type { ProblemName } from './http/problems.ts'
@@ -67,8 +64,6 @@ export async function createServer(
   admission: Admission,
   requests: RequestRecords,
 ): Promise<Server> {
-  const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
-  const policy = pagePolicy({ ...partsOf(page), asks: true })
   const server = Fastify({
     bodyLimit: bodyBytesMax,
     forceCloseConnections: 'idle',
@@ -96,9 +91,6 @@ export async function createServer(
   await server.register(onceonly)
   telemetry.observeLoad(() => admission.load)
 
-  server.get('/', { config: { declaration: 'page' } }, (_request, reply) =>
-    reply.type('text/html; charset=utf-8').header('content-security-policy', policy).send(page),
-  )
   server.get('/healthz', { config: { declaration: health } }, () => ({ status: 'ok' }))
   // Ready is who can reach the store; a process that only lives may be restarted for nothing.
   server.get('/readyz', { config: { declaration: readiness } }, async (_request, reply) => {

@@ -129,7 +129,8 @@ export async function startService(config: Config): Promise<Service> {
       hookSecret: secrets.hookSecret,
     })
     systems.push(imports)
-    const chat = addChat(server, { base, workspaces, config, quotas, demoKey: secrets.demoKey, access, log, watch })
+    const { demoKey, hookSecret } = secrets
+    const chat = addChat(server, { base, workspaces, config, quotas, demoKey, hookSecret, access, log, watch })
     systems.push(chat)
     const notices = createNotices({ once, base, watch })
     systems.push(notices)

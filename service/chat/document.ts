@@ -159,15 +159,15 @@ export const readShiViz = {
 export const readDemo: Declaration = {
   id: 'chat.demo',
   system,
-  summary: 'The key of the demo workspace, for a page on the same machine',
+  summary: 'The secrets of the demo, for a page on the same machine',
   description:
     'Only on a server with a demo, which listens on loopback, and only to a request of the same machine that no proxy ' +
     'passed on.',
   access: 'anyone',
   answers: {
     200: {
-      about: 'The key, and whether the switches are there.',
-      schema: record({ apiKey: text, switches: Type.Boolean() }),
+      about: 'The key of the demo workspace, the secret of `POST /hooks/s3`, and whether the switches are there.',
+      schema: record({ apiKey: text, hookSecret: text, switches: Type.Boolean() }),
     },
     404: { about: 'This server has no demo, or the request comes from elsewhere.' },
   },

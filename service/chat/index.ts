@@ -17,6 +17,8 @@ import { isRegion, regionNames } from './words.ts'
 interface Parts extends Pick<ServerParts, 'base' | 'workspaces' | 'config' | 'quotas' | 'log' | 'watch'> {
   /** Null without a demo. */
   readonly demoKey: string | null
+  /** What notifications of a storage are sent with: a page of the demo sends some. */
+  readonly hookSecret: string
   readonly access: Pick<ConsoleAccess, 'isLocal'>
 }
 
@@ -36,7 +38,7 @@ interface Chat {
 
 /** The chat: five regions in this process, rooms of workspaces, and, in a demo, switches that break the network. */
 export function addChat(server: FastifyInstance, parts: Parts): Chat {
-  const { base, workspaces, config, quotas, demoKey, access, log, watch } = parts
+  const { base, workspaces, config, quotas, demoKey, hookSecret, access, log, watch } = parts
   const network = createNetwork()
   const retention = chatRetention(config)
   const regions = createRegions({ base, network, retention, log, watch })
@@ -58,7 +60,7 @@ export function addChat(server: FastifyInstance, parts: Parts): Chat {
   // Elsewhere a network breaks without our help, and no client may break it for others.
   if (demoKey !== null) {
     addSwitches(server, { base, regions, network, presence })
-    addDemo(server, access, { apiKey: demoKey, switches: true })
+    addDemo(server, access, { apiKey: demoKey, hookSecret, switches: true })
   }
   const rooms: Rooms = {
     sessions: () => regionNames.map((region) => ({ region, sessions: regions.regionOf(region).sessions })),

@@ -96,11 +96,11 @@ function viewOf({ network, presence }: Pick<Parts, 'network' | 'presence'>, work
   return { region, ...network.regionOf(workspaceId, region), clients: presence.count(workspaceId, region) }
 }
 
-/** For a page on the machine of the demo: its key, without asking for it. */
+/** For a page on the machine of the demo: its key, and the secret of its hook, without asking for them. */
 export function addDemo(
   server: FastifyInstance,
   access: Pick<ConsoleAccess, 'isLocal'>,
-  demo: { readonly apiKey: string; readonly switches: boolean },
+  demo: { readonly apiKey: string; readonly hookSecret: string; readonly switches: boolean },
 ): void {
   server.get('/chat/demo', { config: { declaration: document.readDemo } }, async (request, reply) =>
     access.isLocal(requestOf(request)) ? reply.send(demo) : reply.callNotFound(),

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { readPages } from 'onceonly/pages'
 
-/** The console and the chat page. What they may see and do is decided where they ask for it. */
+/** The first page, the console and the chat. What they may see and do is decided where they ask for it. */
 export async function addWeb(server: FastifyInstance): Promise<void> {
   const pages = await readPages()
   const send = async (request: FastifyRequest, reply: FastifyReply) => {
@@ -13,5 +13,6 @@ export async function addWeb(server: FastifyInstance): Promise<void> {
     })
     return reply.code(status).headers(headers).send(body)
   }
-  for (const path of ['/console', '/console/*', '/chat']) server.get(path, { config: { declaration: 'page' } }, send)
+  for (const path of ['/', '/console', '/console/*', '/chat'])
+    server.get(path, { config: { declaration: 'page' } }, send)
 }

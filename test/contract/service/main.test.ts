@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { buildPages } from '../../../console/build.ts'
 import { BadSetting, readConfig } from '../../../service/config.ts'
 import { startService } from '../../../service/service.ts'
 import { ended, start, startedService } from '../../support/service/service.ts'
@@ -13,13 +14,14 @@ import { ended, start, startedService } from '../../support/service/service.ts'
 const SILENT_MOST_MS = 40_000
 
 test('it is healthy, shows a page, and ends well when it is asked to', async () => {
+  await buildPages()
   await using service = await startedService()
   const health = await service.get('/healthz')
   assert.equal(health.status, 200)
   assert.deepEqual(await health.json(), { status: 'ok' })
   const page = await service.get('/')
   assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
-  assert.match(await page.text(), /<h1>Onceonly<\/h1>/)
+  assert.match(await page.text(), /<title>Onceonly<\/title>/)
   // Browsers open connections in advance; a silent one must not keep the server from ending.
   const silent = connect(Number(new URL(service.url).port), '127.0.0.1').on('error', () => {})
   await once(silent, 'connect')
