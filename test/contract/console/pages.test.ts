@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { buildPages } from '../../../console/build.ts'
 import { type Opened, openedService } from '../../support/service/openapi/opened.ts'
 
@@ -29,8 +30,23 @@ test('a page is asked for every time, its files never again', async () => {
   }
 })
 
+/** In KB: the charts and the layout of diagrams come later, where they are shown. */
+const SCRIPT_KB_MOST = 70
+
+for (const path of ['/console', '/chat', '/']) {
+  test(`what ${path} loads before it shows something is below ${SCRIPT_KB_MOST} KB`, async (t) => {
+    const html = await (await fetch(opened.service.url + path)).text()
+    const scripts = [...html.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+\.js)"/g)].map(([, each = '']) => each)
+    assert.ok(scripts.length > 0)
+    const files = await Promise.all(scripts.map(async (each) => (await fetch(opened.service.url + each)).arrayBuffer()))
+    const bytes = files.reduce((sum, file) => sum + gzipSync(file).length, 0)
+    t.diagnostic(`${bytes} bytes`)
+    assert.ok(bytes < SCRIPT_KB_MOST * 1_000, `${bytes} bytes`)
+  })
+}
+
 test('nothing runs on a page but files of the same host', async () => {
-  for (const path of ['/console', '/chat']) {
+  for (const path of ['/console', '/chat', '/']) {
     const response = await fetch(opened.service.url + path)
     const policy = response.headers.get('content-security-policy') ?? ''
     assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self';/)

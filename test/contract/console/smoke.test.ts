@@ -23,7 +23,7 @@ test('in a real browser the console shows a sent message as a record, and the ch
   await operator.page.getByLabel('Token').fill(operatorToken)
   await operator.page.keyboard.press('Enter')
   await operator.page.getByRole('heading', { name: 'Overview' }).waitFor()
-  await operator.page.goto(`${url}/console/records?q=smoke-1`)
+  await operator.page.goto(`${url}/console/records?key=smoke-1`)
   await operator.page.getByRole('cell', { name: 'smoke-1' }).click()
   await operator.page.getByRole('heading', { name: /succeeded/ }).waitFor()
   operator.assertClean()

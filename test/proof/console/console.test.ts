@@ -79,7 +79,7 @@ test('an unknown outcome is found from the overview and resolved; what was store
   }
 
   const viewer = await signIn(viewerToken)
-  await viewer.page.goto(`${opened.service.url}/console/records?q=stored-1`)
+  await viewer.page.goto(`${opened.service.url}/console/records?key=stored-1`)
   await viewer.page.getByRole('cell', { name: 'stored-1' }).click()
   await viewer.page.getByText('Visible to operators only.').waitFor()
   assert.equal(await viewer.page.getByRole('button', { name: 'Forget' }).count(), 0)
@@ -89,11 +89,12 @@ test('an unknown outcome is found from the overview and resolved; what was store
   await page.getByRole('link', { name: /Unknown outcomes/ }).click()
   await page.getByRole('cell', { name: 'order-7' }).click()
   await page.getByRole('button', { name: 'Resolve' }).click()
+  await page.getByText('It happened').click()
   await page.getByLabel('Its result').fill('{"paid":true}')
   await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
   await page.getByRole('heading', { name: /succeeded/ }).waitFor()
 
-  await page.goto(`${opened.service.url}/console/records?q=order-8`)
+  await page.goto(`${opened.service.url}/console/records?key=order-8`)
   await page.getByRole('cell', { name: 'order-8' }).click()
   await page.getByRole('button', { name: 'Resolve' }).click()
   await page.getByText('It did not happen').click()
@@ -108,7 +109,7 @@ test('an unknown outcome is found from the overview and resolved; what was store
 
   await go(page, 'Audit')
   await page.getByRole('cell', { name: /^Mira/ }).first().waitFor()
-  await page.goto(`${opened.service.url}/console/records?q=stored-1`)
+  await page.goto(`${opened.service.url}/console/records?key=stored-1`)
   await page.getByRole('cell', { name: 'stored-1' }).click()
   await page.locator('pre.stored', { hasText: '<img src=x' }).waitFor()
   assert.equal(await page.evaluate('window.stolen'), undefined)
@@ -197,6 +198,7 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   await page.getByRole('link', { name: /unknown outcomes/i }).click()
   await page.getByRole('cell', { name: /shop\/charge-1/ }).click()
   await page.getByRole('button', { name: 'Resolve this step' }).click()
+  await page.getByText('It happened').click()
   await page.getByLabel('Its result, as JSON').fill('{"paid":')
   await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
   await page.getByRole('dialog').getByRole('alert').waitFor()
