@@ -103,6 +103,7 @@ function schedulesTable(big: string): string {
     skipped ${big} not null default 0
   )`
 }
+
 /** Few runs fail: those of the last day are counted every few seconds. */
 const FAILED = `create index onceonly_runs_failed on onceonly_runs (ended_at) where state = 'failed'`
 

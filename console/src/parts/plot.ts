@@ -16,8 +16,8 @@ export interface Plot {
 }
 
 const heightPx = 150
-/** Wide enough for `12.5k ms`. */
-const axisPx = 58
+/** Wide enough for `250 ms`. */
+const axisPx = 50
 
 /** Loaded only where a chart is shown, because it is larger than all other parts of a page. */
 export function createPlot(place: HTMLElement, pointAt: (index: number | null) => void): Plot {
@@ -73,6 +73,7 @@ function optionsOf(width: number, { series, unit }: PlotData, pointAt: (index: n
   return {
     width,
     height: heightPx,
+    padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.08 : 1] } },

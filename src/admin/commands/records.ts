@@ -177,7 +177,7 @@ function isOfKind(
   kind: 'users' | 'internal' | undefined,
   { internals = [] }: Context,
 ): boolean {
-  const isInternal = /^(?:inbox|guard)\./.test(operation) || internals.includes(operation)
+  const isInternal = /^(?:inbox\.|guard\.|unique:)/.test(operation) || internals.includes(operation)
   return kind === undefined || isInternal === (kind === 'internal')
 }
 

@@ -16,7 +16,7 @@ export function Charts({ range }: { readonly range: Range }) {
   const points = range === 'live' ? ticks.map(pointOf) : kept
   return (
     <section class="stack" aria-label="Charts">
-      <div class="bar">
+      <div class="ranges">
         <div class="choice" role="group" aria-label="Time range">
           {ranges.map((each) => (
             <button

@@ -76,8 +76,16 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
       <div class="columns wide-left">
         <CardBox title="Steps" isFlush>
           {steps.length === 0 ? <Empty title="No steps yet" /> : null}
-          {steps.map((step) => (
-            <StepRow key={`${step.key}/${step.tick}`} runId={runId} step={step} now={now} again={again} />
+          {steps.map((step, at) => (
+            <StepRow
+              key={`${step.key}/${step.tick}`}
+              runId={runId}
+              step={step}
+              // The journal notes that a sleep began; whatever comes after it shows that it is over.
+              isOver={step.kind === 'sleep' && (at < steps.length - 1 || endedAt !== null)}
+              now={now}
+              again={again}
+            />
           ))}
         </CardBox>
         <div class="stack">
@@ -95,9 +103,9 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
             />
           </CardBox>
           <CardBox title="Input">
-            <pre class="stored">{input === null ? 'Operators see it.' : storedText(input)}</pre>
+            <pre class="stored">{input === null && !mayAct ? 'Visible to operators only.' : storedText(input)}</pre>
           </CardBox>
-          {result === null ? null : (
+          {result === null || result === undefined ? null : (
             <CardBox title="Result">
               <pre class="stored">{storedText(result)}</pre>
             </CardBox>
@@ -151,11 +159,13 @@ const resolutions = [
 interface StepRowProps {
   readonly runId: string
   readonly step: StepView
+  /** A wait that has ended. */
+  readonly isOver: boolean
   readonly now: number
   readonly again: () => void
 }
 
-function StepRow({ runId, step, now, again }: StepRowProps) {
+function StepRow({ runId, step, isOver, now, again }: StepRowProps) {
   const mayAct = useMayAct()
   const [resolving, setResolving] = useState(false)
   const { id, key, tick, kind, state, attempts, result, plan, failures, dueAt } = step
@@ -165,9 +175,9 @@ function StepRow({ runId, step, now, again }: StepRowProps) {
         <span class="tick">{tick}</span>
         <b>{id}</b>
         <span class="soft">{kind}</span>
-        <Badge tone={runTone(state)}>{state}</Badge>
+        {isOver ? <Badge tone="plain">waited</Badge> : <Badge tone={runTone(state)}>{state}</Badge>}
         {attempts > 1 ? <span class="soft">{`${attempts} attempts`}</span> : null}
-        {dueAt === null ? null : <span class="faint">{dueText(step, agoText(dueAt, now))}</span>}
+        {dueAt === null || isOver ? null : <span class="faint">{dueText(step, agoText(dueAt, now))}</span>}
       </summary>
       <Facts
         facts={[

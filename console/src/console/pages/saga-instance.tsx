@@ -69,7 +69,7 @@ function Detail({ instance }: { readonly instance: InstanceView }) {
             <Facts facts={pending.map(({ name, event, dueAt }) => [name ?? event, agoText(dueAt, now)] as const)} />
           </CardBox>
           <CardBox title="Data">
-            <pre class="stored">{data === null ? 'Operators see it.' : storedText(data)}</pre>
+            <pre class="stored">{data === null ? 'Visible to operators only.' : storedText(data)}</pre>
           </CardBox>
         </div>
       </div>
