@@ -287,8 +287,8 @@ export const requestsOfServices: readonly Row[] = [
       {
         without: 'counts are written by themselves',
         file: 'src/ledger/ledger.ts',
-        find: '() => tally.flush(),',
-        replace: 'async () => {},',
+        find: 'writing = tally.flush().catch(failed)',
+        replace: '',
         noticed: [{ file: background, name: 'by itself: what was counted is written' }],
       },
     ],
