@@ -36,7 +36,7 @@ const STATEMENTS_MOST = 300
 const CPU_MOST_MS = 70
 
 const root = join(import.meta.dirname, '..')
-const counting = ['--conditions=onceonly-source', '--import', join(import.meta.dirname, 'idle/count.ts')]
+const counting = ['--conditions=onceonly-source', '--import', import.meta.resolve('./idle/count.ts')]
 
 await using stack = new AsyncDisposableStack()
 const wanted = stores.filter((name) => values.store === undefined || name === values.store)

@@ -17,7 +17,7 @@ interface Reason {
  * Every statement of an idle server, and why it is sent. The first pattern that fits counts. A statement without a reason
  * fails the lab: it is a new poll.
  */
-export const reasons: readonly Reason[] = [
+const reasons: readonly Reason[] = [
   {
     pattern: /pg_current_snapshot/,
     what: 'has anything been committed?',
