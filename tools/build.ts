@@ -1,5 +1,5 @@
 import { cpSync, rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { buildPages } from '../console/build.ts'
 import { bundlePackage } from './build/bundle.ts'
 import { pruneDeclarations } from './build/declarations.ts'
@@ -14,9 +14,9 @@ process.exitCode = await foreground('tsc', ['-p', 'tsconfig.build.json', '--outD
 if (process.exitCode === 0) {
   pruneDeclarations(folder)
   await bundlePackage(folder)
-  // The pages travel with the package, where `onceonly/pages` looks for them.
+  // The console travels with the package, where `onceonly/pages` looks for it; the other pages are those of our own server.
   await buildPages()
   const pages = join(folder, 'admin', 'pages', 'built')
-  cpSync(join(root, 'console', 'dist'), pages, { recursive: true })
-  rmSync(join(pages, 'stamp.json'))
+  const isPublished = (path: string) => !/^(?:(?:chat|home)[.-]|stamp\.json$)/.test(basename(path))
+  cpSync(join(root, 'console', 'dist'), pages, { recursive: true, filter: isPublished })
 }

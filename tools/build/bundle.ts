@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import { rolldown } from 'rolldown'
+import ts from 'typescript'
 import { root } from '../command.ts'
 
 const sources = join(root, 'src')
@@ -10,7 +11,8 @@ const programs = ['admin/cli/main.ts', 'admin/cli/replay-process.ts', 'http/gate
 
 /**
  * The JavaScript of the package: one file for each entry, and what several of them share in files of its own. Without
- * comments, which the declarations keep, but neither renamed nor squeezed: people read it when something goes wrong.
+ * comments, which the declarations keep; only variables inside of functions are renamed, and every statement has a line of its
+ * own, so that a stack trace names what ran and leads to the statement.
  */
 export async function bundlePackage(folder: string): Promise<void> {
   const files = [...entries(), ...programs]
@@ -26,11 +28,34 @@ export async function bundlePackage(folder: string): Promise<void> {
   await bundle.write({
     dir: folder,
     format: 'es',
-    comments: false,
+    minify: {
+      compress: { target: 'es2024', keepNames: { function: true, class: true }, sequences: false, joinVars: false },
+      mangle: { toplevel: false, keepNames: true },
+      codegen: { removeWhitespace: true },
+    },
     entryFileNames: '[name].js',
     chunkFileNames: ({ moduleIds }) => `${placeOf(moduleIds)}/[name].js`,
   })
   await bundle.close()
+  for (const file of globSync('**/*.js', { cwd: folder }).map((name) => join(folder, name))) {
+    writeFileSync(file, inLines(readFileSync(file, 'utf8')))
+  }
+}
+
+/** Puts each statement on a line of its own. */
+function inLines(text: string): string {
+  const starts: number[] = []
+  const source = ts.createSourceFile('bundled.js', text, ts.ScriptTarget.ESNext, false, ts.ScriptKind.JS)
+  const visit = (node: ts.Node): void => {
+    if (ts.isSourceFile(node) || ts.isBlock(node)) starts.push(...node.statements.map((each) => each.getStart(source)))
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  const ends = [...starts, text.length].toSorted((a, b) => a - b)
+  return ends
+    .map((end, index) => text.slice(ends[index - 1] ?? 0, end).trimEnd())
+    .join('\n')
+    .trim()
 }
 
 function entries(): readonly string[] {

@@ -46,8 +46,8 @@ const ZIPPED_BYTES_LEAST = 1_024
 const zip = promisify(gzip)
 
 /**
- * Reads the console, the chat page and the first page of the server into memory: some hundred kilobytes, which never change
- * while a process lives. They answer at `/console`, below it, at `/chat` and at `/`.
+ * Reads the console into memory: some hundred kilobytes, which never change while a process lives. It answers at `/console`
+ * and below it. The pages of the server of the repository, `/` and `/chat`, answer where they were built.
  *
  * @param folder where they were built; without it, the ones of this package
  */
