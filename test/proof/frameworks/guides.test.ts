@@ -10,7 +10,7 @@ import { createDatabase } from '../../../tools/servers/database.ts'
 import { openProject } from './project.ts'
 
 const guide = (name: string) => readFileSync(join(import.meta.dirname, 'app', 'nest-guide', name), 'utf8')
-const files = ['orders.controller.ts', 'app.module.ts', 'main.ts', 'more.ts']
+const files = ['orders.controller.ts', 'app.module.ts', 'main.ts', 'more.ts', 'typeorm.ts']
 const project = await openProject(['trpc-guide.ts'], Object.fromEntries(files.map((name) => [name, guide(name)])))
 const postgres = process.env['ONCEONLY_TEST_POSTGRES_URL']
 
