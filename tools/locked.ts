@@ -35,7 +35,10 @@ export async function installLocked(
 function isInstalled(folder: string): boolean {
   const wanted = Object.entries(lockedIn(folder)).filter(([path, entry]) => path !== '' && isForHere(entry))
   const present = packagesOf(join(folder, 'node_modules', '.package-lock.json'))
-  return wanted.every(([path, { version }]) => present[path]?.version === version)
+  // Updating a lock file lets npm list what it has not fetched.
+  return wanted.every(
+    ([path, { version }]) => present[path]?.version === version && existsSync(join(folder, path, 'package.json')),
+  )
 }
 
 /** Programs come in a package for each platform, and npm leaves out those for others; it alone knows the C library. */
