@@ -14,6 +14,7 @@ import {
   keepsItsConnection,
   namesTheWayWithoutAnother,
   needsNoOtherConnection,
+  refusesEncryptedPlace,
   refusesOpenTransactions,
   refusesOtherDatabases,
   saysThatTablesAreToCome,
@@ -50,6 +51,7 @@ if (missing === false) {
   testPostgres('a transaction that is open needs no other connection', needsNoOtherConnection)
   testPostgres('`run` in a transaction of the user, on a pool that is taken, names `within`', namesTheWayWithoutAnother)
   testPostgres('a transaction on the only connection says that tables are not made yet', saysThatTablesAreToCome)
+  testPostgres('a transaction of the user refuses an encrypted store without keys', refusesEncryptedPlace)
   testPostgres('a released connection of TypeORM stays out of the pool', keepsItsConnection)
   test('an ORM on another database is refused with what to do', refusesOtherDatabases)
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { createLedger, isOnceError } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
 import { postgresStore } from 'onceonly/postgres'
 import { Pool } from 'pg'
 import type { OrmTransactions } from '../../../src/ledger/store/orm.ts'
-import { atEnd, databaseUrl, freshPool } from '../../support/stores/postgres/store.ts'
+import { atEnd, databaseUrl, freshPool, freshSchema } from '../../support/stores/postgres/store.ts'
 import type { OrmCase } from './kit.ts'
 import { openShop, who } from './shop.ts'
 
@@ -190,6 +190,30 @@ export async function namesTheWayWithoutAnother(t: TestContext): Promise<void> {
       assert.equal(await place.within(trx, who(`${key}-${turn}`), key, () => 'placed'), 'placed')
     })
   }
+}
+
+/** A process without keys would look under other ids, and run commands again. */
+export async function refusesEncryptedPlace(t: TestContext): Promise<void> {
+  const { kyselyOn } = await special()
+  const pool = await freshPool(t)
+  const schema = freshSchema()
+  const sealed = postgresStore(pool, { schema, encryption: { keys: { a: randomBytes(32) } } })
+  await sealed.clock.now({ timeoutMs: 10_000 })
+  const store = postgresStore(pool, { schema })
+  const { db, transactions } = kyselyOn(pool)
+  const ledger = createLedger({ store, transactions, background: false })
+  atEnd(t, async () => {
+    await ledger.stop()
+    await store.stop()
+    await sealed.stop()
+  })
+  const place = ledger.operation<string>({ name: 'order.place', effect: 'transaction' })
+  await db.transaction().execute(async (trx) => {
+    const claiming = place.within(trx, who('a'), 'a', () => assert.fail('the effect ran'))
+    await assert.rejects(claiming, (error) => isOnceError(error, 'encryption_key'))
+  })
+  const { rows } = await pool.query(`SELECT 1 FROM ${schema}.onceonly_records_view WHERE key = 'a'`)
+  assert.deepEqual(rows, [])
 }
 
 /** The tables are not there, and the transaction holds the only connection that could make them. */

@@ -5,7 +5,7 @@ import { ID_HEX_DIGITS } from '../../core/identity.ts'
 import { FOREVER } from '../../core/limits.ts'
 import type { LedgerRecord, Vacant } from '../../core/record.ts'
 import type { Call, Store } from '../port.ts'
-import type { EncryptedColumns } from '../sql.ts'
+import type { EncryptedColumns, SqlTx } from '../sql.ts'
 import { deriveKey } from './box.ts'
 import type { CheckedEncryption } from './options.ts'
 
@@ -111,12 +111,17 @@ function fought(): OnceError {
 /** For a store without keys: refuses what is encrypted. */
 export async function refuseMarked(store: Store, call: Call): Promise<void> {
   const { marker } = await read(store, call)
-  if (marker === null) return
-  const ids = Object.keys(marker.wraps)
-  throw new OnceError(
-    'encryption_key',
-    `The ${store.name} store is encrypted, and no keys are configured (${named(ids)}).`,
-  )
+  if (marker !== null) throw keysMissing(store, named(Object.keys(marker.wraps)))
+}
+
+/** The same in a transaction of an ORM, all of which are on PostgreSQL. */
+export async function refuseMarkedIn(store: Store, sql: SqlTx): Promise<void> {
+  const found = await sql.query('SELECT 1 FROM onceonly_records WHERE id = CAST(? AS uuid)', [MARKER_ID])
+  if (found.length > 0) throw keysMissing(store, 'none')
+}
+
+function keysMissing(store: Store, ids: string): OnceError {
+  return new OnceError('encryption_key', `The ${store.name} store is encrypted, and no keys are configured (${ids}).`)
 }
 
 function named(ids: readonly string[]): string {

@@ -9,7 +9,7 @@ import type { DecisionOf, ReplaceRequest, Request } from '../../core/request.ts'
 import { contradicts } from '../../core/transition-holder.ts'
 import type { AppliedDecision, Call, Claims, Session, Store, TransactionCall, Transactions } from '../port.ts'
 import type { SqlTx } from '../sql.ts'
-import { refuseMarked } from './marker.ts'
+import { refuseMarked, refuseMarkedIn } from './marker.ts'
 import type { Opened } from './opened.ts'
 import { createOpener } from './opened.ts'
 import type { Encryption } from './options.ts'
@@ -42,6 +42,19 @@ function refusingMarked<S extends Store>(store: S): S {
       },
     )
     return looking
+  }
+
+  /** In the transaction that is open, which may hold the only connection; after the claim, whose error says more. */
+  function lookingInside<Tx>(session: Session<Tx>): Session<Tx> {
+    return {
+      ...session,
+      apply: async (request) => {
+        const applied = await session.apply(request)
+        if (!looked && session.sql !== undefined) await refuseMarkedIn(store, session.sql)
+        looked = true
+        return applied
+      },
+    }
   }
 
   const { claims, transactions, foreign, sql } = store
@@ -84,9 +97,7 @@ function refusingMarked<S extends Store>(store: S): S {
                 run: (work, call) =>
                   looked ? adopted.run(work, call) : look(call).then(() => adopted.run(work, call)),
                 within: (handle, work, call) =>
-                  looked
-                    ? adopted.within(handle, work, call)
-                    : look(call).then(() => adopted.within(handle, work, call)),
+                  adopted.within(handle, (session) => work(looked ? session : lookingInside(session)), call),
               }
             },
           } satisfies Store['foreign'],
