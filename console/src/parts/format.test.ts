@@ -10,8 +10,9 @@ test('durations have two units at most', () => {
 })
 
 test('an axis has short numbers', () => {
-  assert.deepEqual([0, 0.25, 7, 950, 1_200, 12_000, 3_400_000].map(shortCountText), [
+  assert.deepEqual([0, 0.0033, 0.25, 7, 950, 1_200, 12_000, 3_400_000].map(shortCountText), [
     '0',
+    '0.003',
     '0.3',
     '7',
     '950',

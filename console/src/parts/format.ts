@@ -46,6 +46,8 @@ export function shortCountText(count: number): string {
 }
 
 function trimmed(value: number): string {
+  // Seldom is not never: a few in ten minutes would read as none.
+  if (value > 0 && value < 0.1) return value.toPrecision(1)
   return value >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1).replace(/\.0$/, '')
 }
 

@@ -22,7 +22,7 @@ export interface HistoryPoint {
   readonly gauges: Readonly<Record<string, number>>
 }
 
-/** Each range has about a hundred points: more cannot be told apart on a chart. */
+/** Each range has about a hundred points: more would fall on the same pixels. */
 export const historyRanges = {
   '1h': { ms: HOUR, stepMs: MINUTE },
   '6h': { ms: 6 * HOUR, stepMs: 5 * MINUTE },

@@ -13,7 +13,7 @@ export interface Resolution {
 
 interface ResolveDialogProps {
   readonly title: string
-  /** None is preselected: the ledger is told what the operator has found out, not what stands first. */
+  /** None is preselected: Enter must not decide what only the provider knows. */
   readonly resolutions: readonly Resolution[]
   /** What is resolved; the chosen outcome is added. */
   readonly action: Action
