@@ -75,7 +75,7 @@ function stored(bench: Bench, server: PostgresServer, program: string, task: Run
   return server.withDatabase((place) => bench.side({ program, task: { ...task, ...place } satisfies StoredRunsTask }))
 }
 
-/** Two writes for a step, because the intent comes first; nothing to compare it with. */
+/** The intent comes first, with the record of the step before it; nothing to compare it with. */
 async function once(bench: Bench, server: PostgresServer): Promise<void> {
   const task = { ...timesOf(bench), callers: 16, semantics: 'once' } as const
   await bench.compare({

@@ -3,7 +3,7 @@ import type { Row } from './row.ts'
 const readings = 'src/http/protocol/readings.test.ts'
 const groups = 'src/ledger/store/group-commit.test.ts'
 const alone = 'src/ledger/stores/sqlite/alone.test.ts'
-const announced = 'test/contract/runs/announced.test.ts'
+const announced = 'test/proof/runs/announced.test.ts'
 const oneMessage = 'test/contract/stores/postgres/one-message.test.ts'
 const sameBytes = {
   file: readings,

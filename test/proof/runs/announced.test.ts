@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Engine, RunContext } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
@@ -129,7 +129,7 @@ onEveryRunStore('a value that the body asked for is on record before a step that
 })
 
 onEveryRunStore('a step that begins later than the line before it was written has its own intent', async (world) => {
-  assert.deepEqual(await whileSending(world, () => sleep(1)), ['succeeded', 'intent'])
+  assert.deepEqual(await whileSending(world, nextTurn), ['succeeded', 'intent'])
 })
 
 onEveryRunStore(
