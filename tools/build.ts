@@ -1,5 +1,5 @@
-import { cpSync, rmSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { buildPages } from '../console/build.ts'
 import { bundlePackage } from './build/bundle.ts'
 import { pruneDeclarations } from './build/declarations.ts'
@@ -17,6 +17,19 @@ if (process.exitCode === 0) {
   // The console travels with the package, where `onceonly/pages` looks for it; the other pages are those of our own server.
   await buildPages()
   const pages = join(folder, 'admin', 'pages', 'built')
-  const isPublished = (path: string) => !/^(?:(?:chat|home)[.-]|stamp\.json$)/.test(basename(path))
-  cpSync(join(root, 'console', 'dist'), pages, { recursive: true, filter: isPublished })
+  for (const file of filesOf(join(root, 'console', 'dist'), 'console.html')) {
+    cpSync(join(root, 'console', 'dist', file), join(pages, file))
+  }
+}
+
+/** A page, and whatever it names of the assets, directly or not. */
+function filesOf(built: string, page: string): ReadonlySet<string> {
+  const assets = readdirSync(join(built, 'assets'))
+  const files = new Set([page])
+  // A set also visits what is added meanwhile.
+  for (const file of files) {
+    const text = readFileSync(join(built, file), 'utf8')
+    for (const asset of assets) if (text.includes(asset)) files.add(`assets/${asset}`)
+  }
+  return files
 }
