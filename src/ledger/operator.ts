@@ -43,12 +43,22 @@ export interface Operator {
   release(identity: Identity, options?: OperatorOptions): Promise<void>
   /** Makes the identity new again, with new effect keys. */
   forget(identity: Identity, options?: OperatorOptions): Promise<void>
+  /**
+   * Removes what a record says about its command: response, pointer and notes. Its key stays taken until its window ends,
+   * and a retry is answered that the response is not stored. By the id of the record; one whose attempt still runs is left.
+   */
+  erase(id: string): Promise<Erased>
 }
+
+/** What became of it: `running` and `gone` are left as they are; `empty` had nothing more to erase. */
+export type Erased = 'erased' | 'empty' | 'running' | 'gone'
 
 const call = { timeoutMs: limits.storeCallMs }
 const ANONYMOUS = 'operator'
 const LAPSED_ROWS = 100
 const BUSIEST_ROWS = 20
+/** A record that others change at the same time is read again. */
+const ERASE_TRIES = 5
 
 export function createOperator(context: Context, declared: ReadonlyMap<string, Declared>): Operator {
   const { queries, clock } = context.store
@@ -108,9 +118,39 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
       context.cache.drop([id])
       context.events.emit({ kind: 'resolved', identity, by })
     },
+    async erase(id) {
+      refuseInsideTransaction('erase')
+      for (let tries = 1; ; tries++) {
+        const { records } = await context.store.claims.read([id], call)
+        const before = records[0] ?? null
+        if (before === null) return 'gone'
+        if (before.state === 'in_progress') return 'running'
+        const after = emptied(before)
+        if (after === null) return 'empty'
+        const { decision } = await context.requests.apply({ kind: 'replace', id, before, after })
+        if (decision.kind === 'replaced') {
+          context.cache.drop([id])
+          return 'erased'
+        }
+        if (tries >= ERASE_TRIES) throw new OnceError('fence_moved', 'The record kept changing while it was erased.')
+      }
+    },
     release: (identity, options = {}) => forget(identity, options, true),
     forget: (identity, options = {}) => forget(identity, options, false),
   }
+}
+
+/** The same record without a word about its command; null where there is none. */
+function emptied(record: LedgerRecord): LedgerRecord | null {
+  const { facts, ...rest } = record
+  const bare = { ...rest, pointer: null, history: record.history.map(({ note: _note, ...entry }) => entry) }
+  const noted = facts !== undefined || record.pointer !== null || record.history.some(({ note }) => note !== undefined)
+  if (bare.state === 'unknown')
+    return noted || bare.reason !== null ? ({ ...bare, reason: null } as LedgerRecord) : null
+  if (!('outcome' in bare)) return noted ? (bare as LedgerRecord) : null
+  if (!noted && bare.outcome.data === null) return null
+  const kept = bare.state === 'succeeded' ? 'not_stored' : 'outcome'
+  return { ...bare, outcome: { kept, data: null } } as LedgerRecord
 }
 
 function rowsOf(asked: number | undefined, usual: number): number {

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto'
+import type { CheckedEncryption } from './options.ts'
 
 /**
  * Encrypted texts. There are two kinds:
@@ -45,9 +46,14 @@ function mac(key: KeyObject, place: string, text: string, bytes: number): Buffer
   return createHmac('sha256', key).update(`${place.length}:${place}`).update(text).digest().subarray(0, bytes)
 }
 
-export function createBox(keys: ReadonlyMap<string, Uint8Array>, writeWith: string, indexKey: Uint8Array): Box {
+/** @param of what it is for; texts of another purpose have another mark, and are left alone */
+export function createBox(
+  { keys, writeWith }: Pick<CheckedEncryption, 'keys' | 'writeWith'>,
+  indexKey: Uint8Array,
+  of: 'records' | 'rows',
+): Box {
   const own = (purpose: string) => createSecretKey(deriveKey(indexKey, purpose))
-  const mark = `~${deriveKey(indexKey, 'mark').toString('base64url').slice(0, MARK_CHARS)}`
+  const mark = `~${deriveKey(indexKey, `mark of ${of}`).toString('base64url').slice(0, MARK_CHARS)}`
   const sealKeys = new Map<string, SealKey>()
   for (const [id, key] of keys) {
     const derived = (purpose: string) => createSecretKey(deriveKey(key, purpose))

@@ -4,7 +4,7 @@ import type { Encryption } from './options.ts'
 import { checkEncryption } from './options.ts'
 
 /** The variables that `encryptionFromEnv` reads. */
-export const encryptionVariables = {
+const encryptionVariables = {
   keys: 'ONCEONLY_ENCRYPTION_KEYS',
   file: 'ONCEONLY_ENCRYPTION_KEYS_FILE',
   writeWith: 'ONCEONLY_ENCRYPTION_WRITE_WITH',

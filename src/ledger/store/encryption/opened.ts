@@ -8,6 +8,7 @@ import { createRecordCodec } from './records.ts'
 
 /** An encrypted store whose keys fit. */
 export interface Opened {
+  /** Of the texts in the tables of wings. */
   readonly box: Box
   readonly codec: RecordCodec
   readonly encryption: CheckedEncryption
@@ -31,12 +32,13 @@ export function createOpener(store: Store, encryption: CheckedEncryption): Opene
   async function openNow(call: Call): Promise<Opened> {
     const marker = await openMarker(store, encryption, call)
     let isPlain = marker.plain
-    const box = createBox(encryption.keys, encryption.writeWith, marker.indexKey)
+    const box = createBox(encryption, marker.indexKey, 'rows')
+    const records = createBox(encryption, marker.indexKey, 'records')
     const plain = () => isPlain
     current = {
       box,
       encryption,
-      codec: createRecordCodec(box, encryption, plain),
+      codec: createRecordCodec(records, encryption, plain),
       plain,
       endPlain: () => void (isPlain = false),
     }

@@ -1,4 +1,5 @@
 import type { LedgerRecord } from '../../core/record.ts'
+import { mentionOf } from '../mentions.ts'
 import type { BusyCaller, Call, Page, Queries, RecordFilter, RecordView, StateCounts, Upkeep } from '../port.ts'
 import { MARKER_ID } from './marker.ts'
 import type { Opened, Opener } from './opened.ts'
@@ -48,10 +49,13 @@ export function openedQueries(queries: Queries, opener: Opener): Queries {
       const found = sealed.view === null && on.plain() ? await queries.get(id, call) : sealed
       return { now: found.now, view: found.view === null ? null : openView(on, found.view) }
     },
-    async list(filter, page, call) {
+    async list({ mentions, ...filter }, page, call) {
       const on = await opener.open(call)
       const { rows, cursor }: Page<RecordView> = await list(on, filter, page, call)
-      return { rows: rows.filter(shown).map((view) => openView(on, view)), cursor }
+      const opened = rows.filter(shown).map((view) => openView(on, view))
+      // The store cannot look into what is encrypted: it is looked for here, page by page.
+      const mentioned = ({ record }: RecordView) => mentions === undefined || mentionOf(record, mentions) !== null
+      return { rows: opened.filter(mentioned), cursor }
     },
     async count(filter, call) {
       const on = await opener.open(call)

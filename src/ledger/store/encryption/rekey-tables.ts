@@ -1,7 +1,7 @@
 import { OnceError } from '../../core/errors.ts'
 import type { ColumnKind, EncryptedColumns, SqlRow, SqlSeam } from '../sql.ts'
 import type { Opened } from './opened.ts'
-import { ROW } from './seam.ts'
+import { ROW } from './plain.ts'
 
 interface Tools {
   /** The store's own: texts come as they are stored. */
@@ -51,6 +51,22 @@ export async function rekeyTable(
   const last = rows.length < limit ? null : String(rows.at(-1)?.['onceonly_place'])
   const { changed, left } = counts
   return { cursor: last, at: next, looked: rows.length, changed, left }
+}
+
+const ROWS_AT_ONCE = 200
+
+/** Every column of these tables that rows are looked for by. */
+export async function rekeyLookups(sql: SqlSeam, on: Opened, columns: EncryptedColumns): Promise<void> {
+  const looked = Object.entries(columns).flatMap(([table, kinds]) => {
+    const lookups = Object.entries(kinds).filter(([, kind]) => kind === 'lookup')
+    return lookups.length === 0 ? [] : [[table, Object.fromEntries(lookups)] as const]
+  })
+  const tools = { sql, on, columns: Object.fromEntries(looked) }
+  for (let place: { table: string; after: string | null } = { table: '', after: null }; ; ) {
+    const step = await rekeyTable(tools, { ...place, limit: ROWS_AT_ONCE })
+    if (step === null) return
+    place = { table: step.at, after: step.cursor }
+  }
 }
 
 interface Change {

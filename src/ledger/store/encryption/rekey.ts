@@ -20,9 +20,10 @@ export function createRekey(store: Store, opener: Opener): StoreEncryption {
 
   /** Nothing of it is left but the id, until the sweep comes by. */
   function emptied(record: LedgerRecord): Vacant {
-    const { id, fence, incarnation, claimId, attempts, claimedAt, policy } = record
+    const { id, claimId, attempts, claimedAt, policy } = record
     const identity = { ...record.identity, caller: MOVED, key: MOVED }
-    const life = { id, fence, incarnation, claimId, attempts, claimedAt, policy, identity }
+    // A fence of its own, given by the store: lists go by fences, and the copy has that of the record.
+    const life = { id, fence: 0, incarnation: 0, claimId, attempts, claimedAt, policy, identity }
     return {
       ...life,
       state: 'vacant',

@@ -4,9 +4,8 @@ import type { Store } from '../port.ts'
 import type { QueryHow, Script, SqlRow, SqlSeam, SqlTx, SqlValue, Statement } from '../sql.ts'
 import { addColumns } from './marker.ts'
 import type { Opened, Opener } from './opened.ts'
-
-/** What the tables of wings keep: bound to the store, not to a row, because a row may be read by any statement. */
-export const ROW = 'row'
+import { ROW } from './plain.ts'
+import { rekeyLookups } from './rekey-tables.ts'
 
 const CALL = { timeoutMs: limits.storeCallMs }
 
@@ -68,9 +67,14 @@ export function openedSeam(store: Store, sql: SqlSeam, opener: Opener): SqlSeam 
     secret: <T extends string | null>(text: T) => (text === null ? text : (opened().box.seal(text, ROW) as T)),
     lookup: <T extends string | null>(text: T) => (text === null ? text : (opened().box.token(text, ROW) as T)),
     migrate: async (room, migrations) => {
-      await opener.open(CALL)
+      const on = await opener.open(CALL)
       await sql.migrate(room, migrations)
-      for (const { encrypted } of migrations) if (encrypted !== undefined) await addColumns(store, encrypted, CALL)
+      for (const { encrypted } of migrations) {
+        if (encrypted === undefined) continue
+        await addColumns(store, encrypted, CALL)
+        // Rows are looked for by what is encrypted from now on: those from before must be found, too.
+        if (on.plain()) await rekeyLookups(sql, on, encrypted)
+      }
     },
     query: async <Row = SqlRow>(text: string, values?: readonly SqlValue[], how?: QueryHow) => {
       const on = await opener.open(CALL)
