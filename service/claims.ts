@@ -13,11 +13,12 @@ export interface ClaimsStore {
 const LOOK = { timeoutMs: 5 * SECOND }
 
 /** Null without a setting: then everything is in the one store. Redis may be away now, or later. */
-export function openClaims({ claimsUrl, testClock }: Config, log: Log): ClaimsStore | null {
+export function openClaims({ claimsUrl, testClock, encryption }: Config, log: Log): ClaimsStore | null {
   if (claimsUrl === null) return null
   const client = new Redis(claimsUrl, { lazyConnect: true })
   const store = redisStore(client, {
     testClock,
+    ...(encryption === null ? {} : { encryption }),
     on: ({ what, bucket }) => log.error({ event: 'claims.reset', what, bucket }, 'Redis has lost acknowledged claims'),
   })
   void warn(store, log)

@@ -1,3 +1,4 @@
+import { type Encryption, encryptionFromEnv, isOnceError } from 'onceonly'
 import { DEFAULT_HOST, DEMO_VARIABLE, demoOf, type Env, isWithoutDemo, UNUSED_DEMO_KEY } from './config-demo.ts'
 import { type LimitConfig, limitSettings, whole } from './config-limits.ts'
 import { complaintAboutPort } from './http/blocked-ports.ts'
@@ -25,6 +26,12 @@ export interface Config extends LimitConfig {
   /** Null: generated once and kept in the data folder, like the demo key. */
   readonly hookSecret: string | null
   readonly testClock: boolean
+  /** Null: what the stores keep is not encrypted. The other three are parts of it. */
+  readonly encryption: Encryption | null
+  readonly encryptionKeysFile: string
+  readonly encryptionWriteWith: string
+  readonly encryptionAllowPlain: string
+  readonly encryptionLost: string
   /** Null: this channel is not configured. */
   readonly smtpUrl: string | null
   readonly mailFrom: string
@@ -139,6 +146,23 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     'the secret of POST /hooks/s3, sent along or signed with; generated and kept in the data folder when empty',
   ),
   testClock: flag('ONCEONLY_TEST_CLOCK', ['0', '1'], "1 lets an operator move the store's time, for tests"),
+  encryption: {
+    variable: 'ONCEONLY_ENCRYPTION_KEYS',
+    fallback: '',
+    isSecret: true,
+    about: 'ID=BASE64,… with 32 random bytes each encrypts what the stores and the uploads keep; empty for plain data',
+    read: (_text, env) => encryptionOf(env),
+  },
+  encryptionKeysFile: part('ONCEONLY_ENCRYPTION_KEYS_FILE', 'a file with one ID=BASE64 on each line, instead'),
+  encryptionWriteWith: part(
+    'ONCEONLY_ENCRYPTION_WRITE_WITH',
+    'the id of the key that writes; may be left out with one key',
+  ),
+  encryptionAllowPlain: part(
+    'ONCEONLY_ENCRYPTION_ALLOW_PLAIN',
+    'yes while data from before encryption is left: until `onceonly rekey` has encrypted it',
+  ),
+  encryptionLost: part('ONCEONLY_ENCRYPTION_LOST', 'ids of keys that are lost for good, with commas between'),
   smtpUrl: {
     variable: 'ONCEONLY_SMTP_URL',
     fallback: '',
@@ -207,6 +231,20 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     fallback: 'info',
   },
   ...limitSettings,
+}
+
+/** Read together with the keys. */
+function part(variable: string, about: string): Setting<string> {
+  return { variable, fallback: '', about, read: (text) => ({ value: text }) }
+}
+
+function encryptionOf(env: Env): { value: Encryption | null } | { wrong: string } {
+  try {
+    return { value: encryptionFromEnv(env) ?? null }
+  } catch (error) {
+    if (!isOnceError(error)) throw error
+    return { wrong: `is refused: ${error.message}` }
+  }
 }
 
 function urlOf(text: string, protocols: readonly string[]): { value: string | null } | { wrong: string } {

@@ -40,6 +40,7 @@ import { type Base, openBase } from './store.ts'
 import { createWatch } from './watch.ts'
 import { enforceAccess } from './workspaces/authenticate.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
+import { createOwnData } from './workspaces/erase.ts'
 import { createQuotas } from './workspaces/quotas.ts'
 import { startRetention } from './workspaces/retention.ts'
 import { migrations as workspaceTables } from './workspaces/schema.ts'
@@ -140,7 +141,8 @@ export async function startService(config: Config): Promise<Service> {
     const { rooms } = chat
     const findings = async () => [...(await imports.findings()), await accessFinding('data folder', ownFolders(config))]
     const find = createFind({ base, admin, requests })
-    const shown = { runs, sagas, rooms, findings, find }
+    const own = createOwnData({ base, admin, imports: imports.removal })
+    const shown = { runs, sagas, rooms, findings, find, own }
     live = addConsole(server, { admin, config, metrics, operatorToken, routes, ...shown })
     const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
     systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))

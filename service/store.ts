@@ -23,13 +23,14 @@ const CLOCK_CALL = { timeoutMs: 5_000 }
 const POOL_CLIENTS = 20
 
 /** `beside` is a store whose time moves with this one's. */
-export function openBase({ storeUrl, dataFolder, testClock }: Config, beside: Store | null): Base {
+export function openBase({ storeUrl, dataFolder, testClock, encryption }: Config, beside: Store | null): Base {
+  const keys = encryption === null ? {} : { encryption }
   if (storeUrl === null) {
-    const store = sqliteStore(join(dataFolder, 'onceonly.db'), { testClock })
+    const store = sqliteStore(join(dataFolder, 'onceonly.db'), { testClock, ...keys })
     return baseOf(store, beside, () => store.stop())
   }
   const pool = new Pool({ connectionString: storeUrl, max: POOL_CLIENTS })
-  const store = postgresStore(pool, { testClock })
+  const store = postgresStore(pool, { testClock, ...keys })
   return baseOf(store, beside, async () => {
     await store.stop()
     await pool.end()

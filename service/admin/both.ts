@@ -39,8 +39,18 @@ export function bothStores(main: Admin, claims: Admin): Admin {
     release: async (identity, options) => (await holding(identity)).release(identity, options),
     forget: async (identity, options) => (await holding(identity)).forget(identity, options),
     resolve: async (identity, ending, options) => (await holding(identity)).resolve(identity, ending, options),
+    erasing: {
+      count: (owner) => sum(owner, (of) => of.erasing.count(owner)),
+      erase: (owner, progress) => sum(owner, (of) => of.erasing.erase(owner, progress)),
+    },
     sweep: async () => (await main.sweep()) + (await claims.sweep()),
     doctor: async () => [...(await main.doctor()), ...(await unlessAway(claims.doctor(), [claimsAway]))],
+  }
+
+  /** Never without the second: what it holds would stay. */
+  async function sum(_owner: unknown, ask: (of: Admin) => Promise<{ records: number; running: number }>) {
+    const [first, second] = [await ask(main), await ask(claims)]
+    return { records: first.records + second.records, running: first.running + second.running }
   }
 
   async function both<T>(

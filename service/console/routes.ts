@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Admin, Finding, Found } from 'onceonly/admin'
+import type { Admin, Finding, Found, OwnData } from 'onceonly/admin'
 import { CONSOLE_API, type ConsoleAnswer, createConsole } from 'onceonly/console'
 import type { Description } from 'onceonly/saga'
 import type { Rooms } from '../chat/index.ts'
@@ -9,6 +9,7 @@ import { type CollectedRoute, servedRoutes } from '../openapi/collect.ts'
 import type { Runs } from '../outreach/runs.ts'
 import type { ServerParts } from '../parts.ts'
 import { GUARD_NAME } from '../watch.ts'
+import { retentionRows } from '../workspaces/retention-rows.ts'
 import { act, signIn, signOut } from './document.ts'
 import { requestOf, tokensOf } from './request.ts'
 
@@ -21,6 +22,8 @@ interface Parts extends Pick<ServerParts, 'config' | 'operatorToken'> {
   sagas(): readonly Description[]
   /** What the systems know, beside what the store says. */
   findings(): Promise<readonly Finding[]>
+  /** What the systems keep of workspaces and persons. */
+  readonly own: OwnData
   /** What the systems have under an id. */
   find(id: string): Promise<readonly Found[]>
 }
@@ -30,7 +33,7 @@ const LOCAL_ONLY =
 
 /** `/api/console/*`: what the pages of the console ask and do. */
 export function addConsole(server: FastifyInstance, parts: Parts): { stop(): void } {
-  const { admin, config, metrics, operatorToken, routes, runs, rooms, sagas, findings, find } = parts
+  const { admin, config, metrics, operatorToken, routes, runs, rooms, sagas, findings, find, own } = parts
   const console = createConsole({
     admin: { ...admin, doctor: async () => [...(await admin.doctor()), ...(await findings())] },
     meter: metrics.meter,
@@ -42,6 +45,8 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
     sagas,
     rooms,
     find,
+    own,
+    retention: () => retentionRows(config),
     runs: runs.inside,
     onAction: ({ action, by }) => server.log.info({ event: 'operator.action', action, by }),
     onError: (error) => server.log.warn({ event: 'console.live_failed', err: error }),

@@ -54,7 +54,7 @@ export function addBatchCreate(server: FastifyInstance, { once, base }: Parts): 
       const { workspaceId: tenant, caller } = callerOf(request)
       // 3. Each item by itself, whatever became of its neighbours.
       const results = await bulk.run({ tenant, caller, batch: read.batchId }, items, (item, work) =>
-        escalateItem(work, { tenant, caller, now }, item.input),
+        escalateItem(work, { tenant, caller, now, sql: base.sql }, item.input),
       )
       const known = new Map([...results, ...malformed].map((result) => [result.itemKey, result]))
       return { batchId: read.batchId, results: read.items.map(({ itemKey }) => known.get(itemKey)) }

@@ -1,4 +1,5 @@
 import type { SqlTx, TransactionContext } from 'onceonly'
+import type { Base } from '../store.ts'
 import { caseById } from './cases.ts'
 import type { EscalateCommand } from './document.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf } from './escalation.ts'
@@ -21,12 +22,13 @@ export interface Asking {
   readonly caller: string
   /** By the store's clock. */
   readonly now: number
+  readonly sql: Pick<Base['sql'], 'secret'>
 }
 
 /** Escalation, audit row and event commit with the record of the command, or not at all. */
 export async function escalate(
   { tx, outbox, note, derive }: TransactionContext<SqlTx>,
-  { tenant, caller, now }: Asking,
+  { tenant, caller, now, sql }: Asking,
   { caseId, targetQueue, reason = null }: EscalateCommand,
 ): Promise<Escalated> {
   const found = await caseById(tx.query, tenant, caseId)
@@ -43,7 +45,7 @@ export async function escalate(
   const [row] = await tx.query<EscalationRow>(
     `insert into case_escalations (number, tenant, case_id, target_queue, reason, created_at)
      values (?, ?, ?, ?, ?, ?) on conflict (tenant, case_id, target_queue) do nothing returning ${columns}`,
-    [Number(next?.last), tenant, caseId, targetQueue, reason, at],
+    [Number(next?.last), tenant, caseId, targetQueue, sql.secret(reason), at],
   )
   if (row === undefined) {
     // Another command was faster, between our look and our insert; it has committed by now.

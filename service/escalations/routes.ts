@@ -48,7 +48,7 @@ function addCreate(server: FastifyInstance, { protect, base }: Parts): void {
     options,
     protect(definition, async (request, reply, context) => {
       const { workspaceId: tenant, caller } = callerOf(request)
-      const escalated = await escalate(context, { tenant, caller, now: request.storeTime }, request.body)
+      const escalated = await escalate(context, { tenant, caller, now: request.storeTime, sql: base.sql }, request.body)
       // A case that vanished in between: the command never reached its operation.
       if (escalated.kind === 'case_not_found') context.notDone()
       return answer(reply, escalated, request.body)

@@ -41,4 +41,11 @@ const tables = (big: string) => [
   )`,
 ]
 
-export const migrations: Migrations = [{ version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) }]
+export const migrations: Migrations = [
+  {
+    version: 1,
+    oldestCode: 1,
+    up: ({ types }) => tables(types.integer),
+    encrypted: { case_escalations: { reason: 'secret' } },
+  },
+]

@@ -9,7 +9,7 @@ import { historyView } from './history.ts'
 import { createParser } from './parser.ts'
 import { addProjects } from './projects.ts'
 import { addReferences } from './references.ts'
-import { importSweeps } from './retention.ts'
+import { createImportRemoval, type ImportRemoval, importSweeps } from './retention.ts'
 import { addRead, addStart } from './routes.ts'
 import { searchImportJob } from './saga.ts'
 import { startAnnouncer } from './uploads/announce.ts'
@@ -32,6 +32,8 @@ export interface Imports {
   /** The saga, for those who look at its instances. */
   describe(): Description
   readonly sweeps: readonly Sweep[]
+  /** For the erasing of a workspace. */
+  readonly removal: ImportRemoval
   /** For `doctor`. */
   findings(): Promise<readonly Finding[]>
   stop(): Promise<void>
@@ -73,6 +75,7 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
     consumers: [saga, parser, receiver],
     describe: () => saga.describe(),
     sweeps: importSweeps({ base, storage, config }),
+    removal: createImportRemoval({ base, storage }),
     findings: async () => [await shared.finding()],
     async stop() {
       clearInterval(saying)

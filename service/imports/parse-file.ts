@@ -73,6 +73,13 @@ async function insert({ sql }: Base, searchId: string, name: string, rows: reado
   await sql.query(
     `insert into import_references (search_id, file_name, number, line, title, body)
      values ${rows.map(() => '(?, ?, ?, ?, ?, ?)').join(', ')} on conflict (search_id, file_name, number) do nothing`,
-    rows.flatMap(({ number, line, title, body }) => [searchId, name, number, line, title, body]),
+    rows.flatMap(({ number, line, title, body }) => [
+      searchId,
+      name,
+      number,
+      line,
+      sql.secret(title),
+      sql.secret(body),
+    ]),
   )
 }

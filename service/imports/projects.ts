@@ -4,6 +4,7 @@ import type { InputTypes } from '../http/input.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { ServerParts } from '../parts.ts'
+import type { Base } from '../store.ts'
 import { callerOf } from '../workspaces/authenticate.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
 import { putProject } from './document.ts'
@@ -22,7 +23,7 @@ export function addProjects(server: FastifyInstance, { base, quotas }: Pick<Serv
         const { projectId } = request.params
         const { body } = request
         const project = { workspaceId: callerOf(request).workspaceId, projectId, document: JSON.stringify(body) }
-        await inTransaction(base, (tx) => saveProject(tx, quotas, project))
+        await inTransaction(base, (tx) => saveProject(tx, { sql: base.sql, quotas }, project))
         return { projectId, questions: body.questions.length }
       },
     )
@@ -36,7 +37,7 @@ interface Project {
 
 async function saveProject(
   tx: Pick<SqlTx, 'query'>,
-  quotas: Quotas,
+  { sql, quotas }: { readonly sql: Base['sql']; readonly quotas: Quotas },
   { workspaceId, projectId, document }: Project,
 ): Promise<void> {
   const [before] = await tx.query<{ bytes: unknown }>(
@@ -49,6 +50,6 @@ async function saveProject(
   await tx.query(
     `insert into import_projects (workspace_id, project_id, document) values (?, ?, ?)
      on conflict (workspace_id, project_id) do update set document = excluded.document`,
-    [workspaceId, projectId, document],
+    [workspaceId, projectId, sql.secret(document)],
   )
 }

@@ -17,30 +17,16 @@ const IMPORTS = 10
 /** References of an import that one statement removes: they may have abstracts of pages. */
 const REFERENCES = 500
 
-const ENDED = `state in ('Completed', 'Error')`
+export const ENDED = `state in ('Completed', 'Error')`
 
-/**
- * What an import leaves behind goes in three parts: its files some days after its end, because only a parser reads them;
- * everything else much later; and room that was promised to files which did not come, at once. A step that a crash cuts
- * off is done again by the next one: a file goes before the row that leads to it.
- */
-export function importSweeps({ base, storage, config }: Parts): readonly Sweep[] {
+export interface ImportRemoval {
+  /** Answers how many there were. */
+  removeFiles(searchId: string): Promise<number>
+  removeImport(searchId: string): Promise<void>
+}
+
+export function createImportRemoval({ base, storage }: Omit<Parts, 'config'>): ImportRemoval {
   const { sql } = base
-
-  async function jobsBefore(days: number, condition: string): Promise<readonly string[]> {
-    const text = `select search_id from import_jobs where ${condition} and changed_at <= ${sql.now} - ?
-      order by changed_at limit ?`
-    const rows = await sql.query<{ readonly search_id: string }>(text, [days * DAY, IMPORTS])
-    return rows.map(({ search_id }) => search_id)
-  }
-
-  /** Imports that nothing ever worked on, because the news of them was lost. */
-  async function forsaken(days: number): Promise<readonly string[]> {
-    const text = `select s.search_id from import_searches s left join import_jobs j on j.search_id = s.search_id
-      where s.created_at <= ${sql.now} - ? and j.search_id is null order by s.created_at limit ?`
-    const rows = await sql.query<{ readonly search_id: string }>(text, [days * DAY, IMPORTS])
-    return rows.map(({ search_id }) => search_id)
-  }
 
   /** Also those that were never announced: they may be there all the same. */
   async function removeFiles(searchId: string): Promise<number> {
@@ -72,6 +58,33 @@ export function importSweeps({ base, storage, config }: Parts): readonly Sweep[]
     const some = 'select file_name, number from import_references where search_id = ? limit ?'
     const text = `delete from import_references where search_id = ? and (file_name, number) in (${some}) returning number`
     return (await sql.query(text, [searchId, searchId, REFERENCES])).length
+  }
+
+  return { removeFiles, removeImport }
+}
+
+/**
+ * What an import leaves behind goes in three parts: its files some days after its end, because only a parser reads them;
+ * everything else much later; and room that was promised to files which did not come, at once. A step that a crash cuts
+ * off is done again by the next one: a file goes before the row that leads to it.
+ */
+export function importSweeps({ base, storage, config }: Parts): readonly Sweep[] {
+  const { sql } = base
+  const { removeFiles, removeImport } = createImportRemoval({ base, storage })
+
+  async function jobsBefore(days: number, condition: string): Promise<readonly string[]> {
+    const text = `select search_id from import_jobs where ${condition} and changed_at <= ${sql.now} - ?
+      order by changed_at limit ?`
+    const rows = await sql.query<{ readonly search_id: string }>(text, [days * DAY, IMPORTS])
+    return rows.map(({ search_id }) => search_id)
+  }
+
+  /** Imports that nothing ever worked on, because the news of them was lost. */
+  async function forsaken(days: number): Promise<readonly string[]> {
+    const text = `select s.search_id from import_searches s left join import_jobs j on j.search_id = s.search_id
+      where s.created_at <= ${sql.now} - ? and j.search_id is null order by s.created_at limit ?`
+    const rows = await sql.query<{ readonly search_id: string }>(text, [days * DAY, IMPORTS])
+    return rows.map(({ search_id }) => search_id)
   }
 
   return [

@@ -112,7 +112,12 @@ const retained = (big: string) => [
 ]
 
 export const migrations: Migrations = [
-  { version: 1, oldestCode: 1, up: ({ types }) => tables(types.integer) },
+  {
+    version: 1,
+    oldestCode: 1,
+    up: ({ types }) => tables(types.integer),
+    encrypted: { import_projects: { document: 'secret' }, import_references: { title: 'secret', body: 'secret' } },
+  },
   // Code that does not know of the counts is counted all the same.
   {
     version: 2,

@@ -60,7 +60,7 @@ export function createAccept(base: Base, { windowMs, guarded, quotas }: AcceptOp
   return async (draft: Draft, claims: Claims): Promise<Accepted> => {
     const now = await base.now()
     const made = { id: newId('msg', now), draft, claims, now, windowStart: now - windowMs }
-    return inScript(base, () => accept(made, guarded, quotas))
+    return inScript(base, () => accept(base.sql, made, guarded, quotas))
   }
 }
 
@@ -73,21 +73,22 @@ interface Try {
   readonly windowStart: number
 }
 
-function* accept(made: Try, guarded: boolean, quotas: Quotas): Script<Accepted> {
+function* accept(sql: Base['sql'], made: Try, guarded: boolean, quotas: Quotas): Script<Accepted> {
   const { draft, now } = made
   const { to, leadId, crmIds } = draft
   // 1. What an attempt under the same key wrote.
   const resumed = yield* resumedBy(made)
   if (resumed !== null) return resumed
   // 2. What was sent with the same content, whether or not its lock knows it.
-  const original = guarded ? yield* takeContent(made) : null
+  const original = guarded ? yield* takeContent(sql, made) : null
   if (original !== null) return original
   yield* quotas.within(to.workspaceId, { messages: 1, 'message-bytes': bytesOf(draft) })
   // 3. Who it goes to.
-  const { lead, created } = yield* leadFor(to, { leadId, crmIds, now })
-  const conversationId = yield* conversationFor(to, lead.id, now)
+  const stored = { workspaceId: to.workspaceId, phone: sql.lookup(to.phone), email: sql.lookup(to.email) }
+  const { lead, created } = yield* leadFor(stored, { leadId, crmIds, now })
+  const conversationId = yield* conversationFor(stored, lead.id, now)
   // 4. The message itself. Its id and its key are unique, so a rival attempt waits here and then finds ours.
-  const row = yield* insert(made, { leadId: lead.id, conversationId, created })
+  const row = yield* insert(sql, made, { leadId: lead.id, conversationId, created })
   if (row !== null) return { kind: 'new', row, lead }
   const rival = (yield* resumedBy(made)) ?? (yield* writtenBefore(made.id))
   if (rival === null) throw new Error(`The message ${made.id} was inserted by another attempt, and is not there`)
@@ -111,8 +112,8 @@ function* writtenBefore(id: string): Script<Accepted | null> {
  * Makes the message the original of its content, or returns the one that stands in its way: within the window that is any
  * but one of another lock, which was released since. The row serialises identical contents.
  */
-function* takeContent({ id, draft, claims, now, windowStart }: Try): Script<Accepted | null> {
-  const { lockHash } = draft
+function* takeContent(sql: Base['sql'], { id, draft, claims, now, windowStart }: Try): Script<Accepted | null> {
+  const lockHash = sql.lookup(draft.lockHash)
   const { lockClaim } = claims
   const [taken] = yield* ask(
     `insert into message_originals (lock_hash, message_id, lock_claim, created_at) values (?, ?, ?, ?)
@@ -138,10 +139,11 @@ function* takeContent({ id, draft, claims, now, windowStart }: Try): Script<Acce
 /** Lets the content go out again, as far as the database knows of it. False when it knows nothing. */
 export async function forgetOriginal({ sql }: Base, lockHash: string): Promise<boolean> {
   const text = 'delete from message_originals where lock_hash = ? returning lock_hash'
-  return (await sql.query(text, [lockHash])).length > 0
+  return (await sql.query(text, [sql.lookup(lockHash)])).length > 0
 }
 
 function* insert(
+  sql: Base['sql'],
   { id, draft, claims, now }: Try,
   found: { readonly leadId: string; readonly conversationId: string; readonly created: boolean },
 ): Script<MessageRow | null> {
@@ -155,17 +157,17 @@ function* insert(
       to.workspaceId,
       found.leadId,
       found.conversationId,
-      to.phone,
-      to.email,
-      body,
-      subject,
+      sql.secret(to.phone),
+      sql.secret(to.email),
+      sql.secret(body),
+      sql.secret(subject),
       channel,
-      attachmentsText(attachments),
+      sql.secret(attachmentsText(attachments)),
       found.created ? 1 : 0,
       claims.effectKey,
       claims.lockClaim,
       claims.keyClaim,
-      lockHash,
+      sql.lookup(lockHash),
       now,
       now,
     ],

@@ -210,9 +210,9 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
         retryAfterMs,
         status,
         status,
-        error,
+        sql.secret(error),
         // An unknown outcome always has a reason; that of the sender counts, also if it came after the row was read.
-        status === 'unknown' ? VANISHED : null,
+        sql.secret(status === 'unknown' ? VANISHED : null),
         // Only a message that is still to be sent needs them, and they are most of what it takes up.
         status,
         row.id,

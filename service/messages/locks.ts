@@ -43,7 +43,7 @@ export function addLocks(server: FastifyInstance, { once, base, guard }: Parts):
     if (!/^[0-9a-f]{64}$/.test(hash)) return null
     const text = `select workspace_id from messages where id =
       (select message_id from message_originals where lock_hash = ?)`
-    const [row] = await base.sql.query<{ workspace_id: string }>(text, [hash])
+    const [row] = await base.sql.query<{ workspace_id: string }>(text, [base.sql.lookup(hash)])
     if (row !== undefined) {
       return once.get({ tenant: row.workspace_id, caller: ANY_CALLER, operation: OPERATION, key: hash })
     }

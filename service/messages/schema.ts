@@ -125,6 +125,20 @@ export const migrations: Migrations = [
     version: 1,
     oldestCode: 1,
     up: ({ types: { integer } }) => [...leads(integer), ...messages(integer)],
+    encrypted: {
+      leads: { phone: 'lookup', email: 'lookup' },
+      conversations: { phone: 'lookup' },
+      messages: {
+        recipient_phone: 'secret',
+        recipient_email: 'secret',
+        body: 'secret',
+        subject: 'secret',
+        attachments: 'secret',
+        error: 'secret',
+        lock_hash: 'lookup',
+      },
+      message_originals: { lock_hash: 'lookup' },
+    },
   },
   // Code that does not know of the counts is counted all the same.
   {

@@ -47,7 +47,7 @@ export function addSequences(server: FastifyInstance, { once, base, quotas, webh
     '/api/sequences',
     options,
     protect(definition, async (request, reply, context) => {
-      const asking = { workspaceId: callerOf(request).workspaceId, now: request.storeTime, quotas }
+      const asking = { workspaceId: callerOf(request).workspaceId, now: request.storeTime, quotas, sql: base.sql }
       const { name, steps } = request.body
       const save = (tx: SqlTx) => saveSequence(tx, asking, { name, steps: steps.map(withTemplate) })
       try {

@@ -17,6 +17,7 @@ interface Asking {
   readonly workspaceId: string
   readonly now: number
   readonly quotas: Quotas
+  readonly sql: Pick<Base['sql'], 'secret'>
 }
 
 /**
@@ -25,7 +26,7 @@ interface Asking {
  */
 export async function saveSequence(
   { query }: Pick<SqlTx, 'query'>,
-  { workspaceId, now, quotas }: Asking,
+  { workspaceId, now, quotas, sql }: Asking,
   { name, steps }: Pick<Sequence, 'name' | 'steps'>,
 ): Promise<Pick<Sequence, 'id' | 'version'>> {
   await quotas.check({ query }, workspaceId, { sequences: 1 })
@@ -39,7 +40,7 @@ export async function saveSequence(
   await query('insert into outreach_versions (sequence_id, version, steps, created_at) values (?, ?, ?, ?)', [
     id,
     version,
-    JSON.stringify(steps),
+    sql.secret(JSON.stringify(steps)),
     now,
   ])
   return { id, version }

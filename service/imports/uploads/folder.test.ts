@@ -8,7 +8,7 @@ import type { StoredFile, Upload } from './storage.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'onceonly-storage-'))
 after(() => rm(folder, { recursive: true, force: true }))
-const storage = await openFolder(folder, 100)
+const storage = await openFolder(folder, { bytesMost: 100 })
 
 async function* content(...parts: readonly string[]): AsyncGenerator<Uint8Array> {
   for (const part of parts) yield Buffer.from(part)

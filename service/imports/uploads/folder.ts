@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { link, mkdir, open, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SECOND } from 'onceonly'
+import { type FileCipher, plainFiles } from './file-cipher.ts'
 import { BUCKET, locateAnywhere } from './notification.ts'
 import { digestOf, OWNER_ONLY, openSpool, type Spooled } from './spool.ts'
 import { FileMissing, type Storage, type Stored, type StoredFile, UPLOAD_BYTES_MOST, type Upload } from './storage.ts'
@@ -11,8 +12,16 @@ const LOOK_EVERY_MS = 5 * SECOND
 /** Another file is in the folder, or there is none. */
 const KEPT_FOLDER: ReadonlySet<unknown> = new Set(['ENOTEMPTY', 'EEXIST', 'ENOENT'])
 
+export interface FolderOptions {
+  readonly bytesMost?: number
+  readonly cipher?: FileCipher
+}
+
 /** Files in a folder, which the servers of one store share. Their ETag is their SHA-256. */
-export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST): Promise<Storage> {
+export async function openFolder(
+  folder: string,
+  { bytesMost = UPLOAD_BYTES_MOST, cipher = plainFiles }: FolderOptions = {},
+): Promise<Storage> {
   const spool = await openSpool(join(folder, 'unfinished'), bytesMost)
   await syncFolder(folder)
 
@@ -20,9 +29,13 @@ export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST):
   const folderOf = ({ searchId }: Upload) => join(folder, digest(searchId))
   const pathOf = (upload: Upload) => join(folderOf(upload), digest(upload.name))
 
+  /** A file opens under its own name alone. */
+  const nameOf = ({ searchId, name }: Upload) => `${searchId}/${name}`
+  const contentOf = (upload: Upload) => cipher.decrypt(createReadStream(pathOf(upload)), nameOf(upload))
+
   async function look(upload: Upload): Promise<StoredFile | null> {
     try {
-      const { digest: etag, bytes } = await digestOf(createReadStream(pathOf(upload)))
+      const { digest: etag, bytes } = await digestOf(contentOf(upload))
       return { etag, bytes, version: null }
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return null
@@ -55,7 +68,7 @@ export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST):
     keyOf: ({ searchId, name }) => `imports/${searchId}/${name}`,
     locate: ({ key }) => locateAnywhere(key),
     async put(upload, content) {
-      await using spooled = await spool.take(content)
+      await using spooled = await spool.take(content, (plain) => cipher.encrypt(plain, nameOf(upload)))
       return spooled === null ? { kind: 'too_large' } : await publish(spooled, upload)
     },
     look,
@@ -63,7 +76,7 @@ export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST):
       // A server that does not share the folder may have accepted other content, and then that counts.
       if ((await look(upload))?.etag !== etag)
         throw new FileMissing(`${upload.name} is not in the folder of this server`)
-      yield* createReadStream(pathOf(upload))
+      yield* contentOf(upload)
     },
     discard: (upload) => rm(pathOf(upload), { force: true }),
     async remove(upload) {

@@ -1,16 +1,22 @@
 import { join } from 'node:path'
 import { BadSetting, type Config } from '../../config.ts'
+import { createFileCipher } from './file-cipher.ts'
 import { openFolder } from './folder.ts'
 import type { Storage } from './storage.ts'
 
 /** The storage that the settings name. */
-export async function openUploads({ uploads, dataFolder }: Pick<Config, 'uploads' | 'dataFolder'>): Promise<Storage> {
+export async function openUploads({
+  uploads,
+  dataFolder,
+  encryption,
+}: Pick<Config, 'uploads' | 'dataFolder' | 'encryption'>): Promise<Storage> {
+  const cipher = createFileCipher(encryption)
   const own = join(dataFolder, 'uploads')
   switch (uploads.kind) {
     case 'own folder':
-      return await openFolder(own)
+      return await openFolder(own, { cipher })
     case 'folder':
-      return await openFolder(uploads.path)
+      return await openFolder(uploads.path, { cipher })
     case 'bucket': {
       // The SDK is large: only a server that needs it loads it.
       const { createBucketClient, openBucket } = await import('./bucket.ts')

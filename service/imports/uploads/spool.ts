@@ -11,9 +11,12 @@ export interface Spooled extends AsyncDisposable {
   readonly bytes: number
 }
 
+/** What is written instead of the content; digest and size are of the content. */
+type Encrypt = (content: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>
+
 export interface Spool {
   /** Null when it is longer than a file may be. */
-  take(content: AsyncIterable<Uint8Array>): Promise<Spooled | null>
+  take(content: AsyncIterable<Uint8Array>, encrypt?: Encrypt): Promise<Spooled | null>
   /** A new name in its folder. */
   draft(): string
   tidy(): Promise<void>
@@ -30,11 +33,11 @@ export async function openSpool(folder: string, bytesMost: number): Promise<Spoo
   const draft = () => join(folder, randomUUID())
   return {
     draft,
-    async take(content) {
+    async take(content, encrypt = (plain) => plain) {
       const path = draft()
       const remove = () => rm(path, { force: true })
       try {
-        const written = await write(path, content, bytesMost)
+        const written = await write(path, content, encrypt, bytesMost)
         if (written !== null) return { path, ...written, [Symbol.asyncDispose]: remove }
         await remove()
         return null
@@ -61,17 +64,22 @@ export async function openSpool(folder: string, bytesMost: number): Promise<Spoo
 async function write(
   path: string,
   content: AsyncIterable<Uint8Array>,
+  encrypt: Encrypt,
   bytesMost: number,
 ): Promise<{ readonly digest: string; readonly bytes: number } | null> {
   await using handle = await open(path, 'wx', OWNER_ONLY.file)
   const hash = createHash('sha256')
   let bytes = 0
-  for await (const chunk of content) {
-    bytes += chunk.length
-    if (bytes > bytesMost) return null
-    hash.update(chunk)
-    await handle.appendFile(chunk)
+  async function* measured(): AsyncIterable<Uint8Array> {
+    for await (const chunk of content) {
+      bytes += chunk.length
+      if (bytes > bytesMost) return
+      hash.update(chunk)
+      yield chunk
+    }
   }
+  for await (const chunk of encrypt(measured())) await handle.appendFile(chunk)
+  if (bytes > bytesMost) return null
   await handle.sync()
   return { digest: hash.digest('hex'), bytes }
 }
