@@ -1,6 +1,7 @@
 /** Shows how far a long work has come: a bar on a terminal, a line now and then elsewhere. Written beside the output. */
 export interface Progress {
-  step(): void
+  /** With the share that is done, from 0 to 1, a bar is shown. */
+  step(share?: number): void
   end(): void
 }
 
@@ -12,9 +13,17 @@ export function createProgress(what: string, total: number | null, to: NodeJS.Wr
   let done = 0
   let shown = 0
   return {
-    step() {
+    step(share) {
       done += 1
-      if (total === null) {
+      if (share !== undefined) {
+        const full = Math.round(Math.min(1, share) * WIDTH)
+        const text = `${what} [${'#'.repeat(full)}${' '.repeat(WIDTH - full)}] ${Math.floor(Math.min(1, share) * 100)} %`
+        if (to.isTTY) to.write(`\r${text}`)
+        else if (Math.floor(share * LINES) > shown) {
+          shown = Math.floor(share * LINES)
+          to.write(`${text}\n`)
+        }
+      } else if (total === null) {
         if (to.isTTY) to.write(`\r${what} ${done}`)
       } else if (to.isTTY) {
         const full = Math.round((done / total) * WIDTH)

@@ -2,6 +2,9 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { isOnceError } from '../../ledger/core/errors.ts'
+import { encryptionFromEnv } from '../../ledger/store/encryption/env.ts'
+import type { Encryption } from '../../ledger/store/encryption/options.ts'
 import type { Store } from '../../ledger/store/port.ts'
 import { memoryStore } from '../../ledger/stores/memory/index.ts'
 import type { PgPool } from '../../ledger/stores/postgres/index.ts'
@@ -25,13 +28,14 @@ export async function openStore(given: string): Promise<OpenedStore> {
     const store = memoryStore()
     return { store, stop: () => store.stop() }
   }
-  if (/^postgres(ql)?:\/\//.test(given)) return openPostgres(given)
-  if (/^rediss?:\/\//.test(given)) return openRedis(given)
+  const keys = keysIn(process.env)
+  if (/^postgres(ql)?:\/\//.test(given)) return openPostgres(given, keys)
+  if (/^rediss?:\/\//.test(given)) return openRedis(given, keys)
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//.exec(given)?.[1]
   if (scheme !== undefined) {
     throw new Usage(`--store ${scheme}://… is no store that is known; give a file, postgres://… or redis://….`)
   }
-  const store = sqliteStore(fileOf(given))
+  const store = sqliteStore(fileOf(given), keys)
   return { store, stop: () => store.stop() }
 }
 
@@ -42,6 +46,18 @@ export async function openExisting(given: string): Promise<OpenedStore> {
   return openStore(given)
 }
 
+type Keys = { readonly encryption?: Encryption }
+
+/** The variables that the server reads, too. */
+function keysIn(env: NodeJS.ProcessEnv): Keys {
+  try {
+    const encryption = encryptionFromEnv(env)
+    return encryption === undefined ? {} : { encryption }
+  } catch (error) {
+    throw isOnceError(error) ? new Usage(error.message) : error
+  }
+}
+
 function fileOf(given: string): string {
   return resolve(given.replace(/^sqlite:/, ''))
 }
@@ -50,10 +66,10 @@ interface PgModule {
   readonly Pool: new (options: { connectionString: string; max: number }) => PgPool & { end(): Promise<void> }
 }
 
-async function openPostgres(connectionString: string): Promise<OpenedStore> {
+async function openPostgres(connectionString: string, keys: Keys): Promise<OpenedStore> {
   const { Pool } = await loadDriver<PgModule>('pg', 'postgres://')
   const pool = new Pool({ connectionString, max: POOL_CLIENTS })
-  const store = postgresStore(pool)
+  const store = postgresStore(pool, keys)
   return {
     store,
     async stop() {
@@ -67,7 +83,7 @@ interface RedisModule {
   readonly Redis: new (url: string, options: { lazyConnect: boolean }) => RedisClient
 }
 
-async function openRedis(given: string): Promise<OpenedStore> {
+async function openRedis(given: string, keys: Keys): Promise<OpenedStore> {
   if (!URL.canParse(given)) throw new Usage('--store redis://… is not a URL.')
   const url = new URL(given)
   // Ours, and nothing that the driver knows: several stores may share one database.
@@ -75,6 +91,7 @@ async function openRedis(given: string): Promise<OpenedStore> {
   url.searchParams.delete('prefix')
   const { Redis } = await loadDriver<RedisModule>('ioredis', 'redis://')
   const store = redisStore(new Redis(url.href, { lazyConnect: true }), {
+    ...keys,
     ...(prefix === null ? {} : { prefix }),
     on: ({ what }) => console.error(`onceonly: Redis has lost records, it was ${what}.`),
   })

@@ -4,6 +4,7 @@ import type { Replay } from '../../runs/replay.ts'
 import type { ShivizEvent } from '../../streams/parts/shiviz.ts'
 import type { Admin } from '../core/admin.ts'
 import type { Actor } from '../core/audit.ts'
+import type { OwnData } from '../core/erase.ts'
 import type { Found } from '../core/find.ts'
 import type { Arguments, Values } from './argument.ts'
 
@@ -15,6 +16,15 @@ export interface StreamRooms {
   /** Open sessions of this process. */
   sessions(): readonly { readonly region: string; readonly sessions: number }[]
   history(room: string, region: string): Promise<readonly ShivizEvent[] | null>
+}
+
+/** How long something is kept. */
+export interface RetentionRow {
+  readonly what: string
+  /** In words: `30 days after its end`. */
+  readonly kept: string
+  /** What changes it; null where it is fixed. */
+  readonly setting: string | null
 }
 
 /** What an operator found out about a step of a run. */
@@ -35,6 +45,10 @@ export interface CommandParts {
   readonly routes?: () => readonly ServedRoute[]
   readonly sagas?: () => readonly Description[]
   readonly rooms?: StreamRooms
+  /** What the server keeps of tenants and persons beside the tables of the library. */
+  readonly own?: OwnData
+  /** How long what is kept stays, by what it is: for the command `retention`. */
+  readonly retention?: () => readonly RetentionRow[]
   /** What the server has under an id beside the tables of the library. */
   readonly find?: (id: string) => Promise<readonly Found[]>
   /** Of engines that know more about their runs than the rows do. */
@@ -46,8 +60,8 @@ export interface CommandParts {
 
 export interface Context extends CommandParts {
   readonly actor: Actor
-  /** Called after each round of long work. */
-  progress(): void
+  /** Called after each round of long work, with the share that is done where that is known. */
+  progress(share?: number): void
 }
 
 /** Parts without which a command cannot be run. */

@@ -12,7 +12,7 @@ export interface CommandCaller {
   /** Asked before something is changed; rejects to leave everything as it is. */
   confirm?(question: string): Promise<void>
   /** Called after each round of long work. */
-  progress?(): void
+  progress?(share?: number): void
   /** Called before an action is done, not before a preview. */
   onAction?(name: string): void
 }
@@ -75,7 +75,7 @@ export function createCommands(parts: CommandParts): Commands {
     }
     checkNeeds(command, parts)
     const values = readArguments(argumentsOf(command), given)
-    const context = { ...parts, actor: caller.actor, progress: () => caller.progress?.() }
+    const context = { ...parts, actor: caller.actor, progress: (share?: number) => caller.progress?.(share) }
     return command.kind === 'read'
       ? await look(command, context, values, caller.role)
       : await change(name, command, context, values, caller)

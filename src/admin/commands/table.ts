@@ -1,6 +1,7 @@
 import type { ActCommand, Command, ReadCommand } from './command.ts'
 import { eventCommands } from './events.ts'
 import { historyCommands } from './history.ts'
+import { privacyCommands } from './privacy.ts'
 import { recordActions } from './record-actions.ts'
 import { recordReads } from './records.ts'
 import { runCommands } from './runs.ts'
@@ -18,6 +19,7 @@ export const commandTable = {
   ...streamCommands,
   ...historyCommands,
   ...upkeepCommands,
+  ...privacyCommands,
 } satisfies Readonly<Record<string, Command>>
 
 export type CommandTable = typeof commandTable

@@ -9,6 +9,7 @@ import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Ending } from '../../ledger/granted.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { OperatorOptions, rerun } from '../../ledger/operator.ts'
+import type { StoreEncryption } from '../../ledger/store/encryption/status.ts'
 import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, Store } from '../../ledger/store/port.ts'
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
 import { createRunOperator, type RunOperator } from '../../runs/operate.ts'
@@ -21,6 +22,7 @@ import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations, t
 import { answerOf, type Card, cardOf, timelineOf, uncounted } from './card.ts'
 import { createDeadLetters, type DeadLetters, type Paging } from './dead-letters.ts'
 import { examine } from './doctor.ts'
+import { createErasing, type Erasing } from './erase.ts'
 import { answersOf, type Explanation, guardOf } from './explain.ts'
 import { createFind, type Found } from './find.ts'
 import type { Finding } from './finding.ts'
@@ -90,6 +92,10 @@ export interface Admin {
   /** Does it and writes it down, where there is a place to write. */
   act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
   sweep(): Promise<number>
+  /** Of a store with keys; null without them. */
+  readonly encryption: StoreEncryption | null
+  /** Removes what records say about a tenant or a person; their keys stay taken. Not audited by itself. */
+  readonly erasing: Erasing
   /** The version of every room's tables, after they were brought up to date. */
   migrate(): Promise<ReadonlyMap<string, number>>
   /** The SQL that `migrate` would still run; nothing is changed. */
@@ -231,6 +237,8 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     runs: isSql(store) ? runsOf(store, now, has) : null,
     schedules: isSql(store) ? schedulesOf(store, has) : null,
     streams: sql === undefined ? null : createStreams(sql, has),
+    encryption: store.encryption ?? null,
+    erasing: createErasing(ledger),
     async sweep() {
       return await ledger.upkeep.sweep()
     },

@@ -1,12 +1,13 @@
 import type { CommandName } from '../../commands/table.ts'
 import { json, type Shown } from '../output.ts'
 import { eventTexts, inboxText, outboxText, redrivenText } from './events.ts'
+import { privacyTexts } from './privacy.ts'
 import { explanationText, recordTexts } from './records.ts'
 import { bulkText, runText, runTexts } from './runs.ts'
 import type { TextContext, Texts } from './texts.ts'
 import { upkeepTexts } from './upkeep.ts'
 
-const texts: Texts = { ...recordTexts, ...eventTexts, ...runTexts, ...upkeepTexts }
+const texts: Texts = { ...recordTexts, ...eventTexts, ...runTexts, ...upkeepTexts, ...privacyTexts }
 
 /** Previews that a table of rows shows; all others are JSON. */
 const previews: Readonly<Record<string, (preview: never) => string>> = {

@@ -1,0 +1,33 @@
+import { plain, table } from '../output.ts'
+import type { Texts } from './texts.ts'
+
+const listed = (ids: readonly string[]) => (ids.length === 0 ? 'none' : ids.join(', '))
+
+export const privacyTexts: Texts = {
+  encryption: (answer) => {
+    if (!answer.encrypted) return 'The store is not encrypted.'
+    const lines = [
+      `Writes with ${answer.writeWith}; keys: ${listed(answer.keys)}.`,
+      `Data is encrypted with: ${listed(answer.writers)}. Keys that can be removed: ${listed(answer.removable)}.`,
+    ]
+    if (answer.plain) lines.push('Data from before encryption may be left: run `onceonly rekey`.')
+    return plain(lines.join('\n'))
+  },
+  rekey: ({ changed, left, finished, removable }) => {
+    const done = `${changed} records and rows are encrypted anew.`
+    if (!finished)
+      return { text: `${done} ${left} were in use or could not be decrypted: run it again later.`, status: 1 }
+    return `${done} Keys that can be removed now: ${plain(listed(removable))}.`
+  },
+  erase: ({ records, running, own }) => {
+    const others = Object.entries(own).map(([name, n]) => `, ${n} ${name}`)
+    const left = running === 0 ? '' : ` ${running} attempts still run: erase again when they have ended.`
+    return plain(`${records} records${others.join('')} are erased; their keys stay taken.${left}`)
+  },
+  retention: ({ rows }) =>
+    table(
+      ['what', 'kept', 'setting'],
+      rows.map(({ what, kept, setting }) => [what, kept, setting]),
+      'Nothing is kept.',
+    ),
+}

@@ -1,0 +1,131 @@
+import { limits } from '../../ledger/core/limits.ts'
+import type { EncryptionStatus, StoreEncryption } from '../../ledger/store/encryption/status.ts'
+import type { ErasedOwner } from '../core/erase.ts'
+import { oneOf, optional, text, type Values } from './argument.ts'
+import { act, type Context, read } from './command.ts'
+import { badArgument, CommandRefused } from './refusal.ts'
+
+const CALL = { timeoutMs: limits.storeCallMs }
+/** Rows of one step: short transactions, so that a server beside it is not held up. */
+const STEP_ROWS = 200
+
+function encryptionOf({ admin }: Context): StoreEncryption {
+  if (admin.encryption !== null) return admin.encryption
+  throw new CommandRefused('not_available', `The ${admin.store} store has no keys: set ONCEONLY_ENCRYPTION_KEYS.`)
+}
+
+function removable({ keys, writers }: EncryptionStatus): readonly string[] {
+  return keys.filter((id) => !writers.includes(id))
+}
+
+const eraseArguments = {
+  what: oneOf('whose data: `workspace` is a whole tenant, `person` a caller or what records mention', [
+    'workspace',
+    'person',
+  ]),
+  id: text('the tenant, or the person: a caller, a key, a phone number, an e-mail address'),
+  tenant: optional(text('of a person: only in this tenant')),
+}
+
+function ownerOf({ what, id, tenant }: Values<typeof eraseArguments>): ErasedOwner {
+  if (what === 'person') return { kind: 'person', person: id, ...(tenant === undefined ? {} : { tenant }) }
+  if (tenant !== undefined) throw badArgument('tenant', 'belongs to `person`: a workspace is named by its id')
+  return { kind: 'workspace', tenant: id }
+}
+
+async function rekeyAll(context: Context): Promise<{ changed: number; left: number }> {
+  const encryption = encryptionOf(context)
+  const states = await context.admin.records({}, { limit: 1 }).then(() => context.admin.status())
+  const total = Object.values(states.states).reduce((sum, n) => sum + n, 0)
+  let [looked, changed, left] = [0, 0, 0]
+  for (let cursor: string | null = null; ; ) {
+    const step = await encryption.rekey(cursor, STEP_ROWS, CALL)
+    looked += step.looked
+    changed += step.changed
+    left += step.left
+    // Tables have no count that is cheap: the bar is nearly full while they are gone through.
+    context.progress(step.at === 'records' && total > 0 ? Math.min(0.9, (looked / total) * 0.9) : 0.95)
+    cursor = step.cursor
+    if (cursor === null) return { changed, left }
+  }
+}
+
+/** Encryption, erasing and retention of what is stored. */
+export const privacyCommands = {
+  encryption: read({
+    summary: 'which keys encrypt the store, and which can be removed',
+    arguments: {},
+    path: '/encryption',
+    async read(context) {
+      const { encryption } = context.admin
+      if (encryption === null) return { encrypted: false as const }
+      const status = await encryption.status(CALL)
+      return { encrypted: true as const, ...status, removable: removable(status) }
+    },
+  }),
+  rekey: act({
+    summary: 'encrypt everything again with the writing key',
+    details:
+      'Also encrypts what was stored before encryption, with ONCEONLY_ENCRYPTION_ALLOW_PLAIN=yes. Safe beside running servers\nthat have the same keys; stopped in the middle it continues when it is run again.',
+    arguments: {},
+    isLocal: true,
+    find: (context) => encryptionOf(context).status(CALL),
+    forViewer: (status) => status,
+    target: (_args, { writeWith }) => ({ writeWith }),
+    question: (_args, { writeWith }) => `Encrypt everything in the store with the key \`${writeWith}\`?`,
+    async act(context) {
+      const encryption = encryptionOf(context)
+      let [done, last] = [0, await rekeyAll(context)]
+      done += last.changed
+      // What was written while it ran, with the old key, is found by another look.
+      if (last.changed > 0) {
+        last = await rekeyAll(context)
+        done += last.changed
+      }
+      const finished = last.left === 0 && (await encryption.finish(CALL))
+      context.progress(1)
+      const status = await encryption.status(CALL)
+      return { changed: done, left: last.left, finished, removable: removable(status), plain: status.plain }
+    },
+  }),
+  erase: act({
+    summary: "remove a workspace's or a person's data",
+    details:
+      'Responses, pointers and notes of records go; their keys stay taken until their window ends, so that no command runs again.\nA server also removes messages, leads and imports. `--preview` shows how much there is.',
+    arguments: eraseArguments,
+    words: ['what', 'id'],
+    async find({ admin, own }, args) {
+      const owner = ownerOf(args)
+      return { owner, ...(await admin.erasing.count(owner)), own: own === undefined ? {} : await own.count(owner) }
+    },
+    forViewer: (found) => found,
+    target: ({ what, id, tenant }) => ({ what, id, ...(tenant === undefined ? {} : { tenant }) }),
+    question: ({ what, id }, { records, own }) => {
+      const others = Object.entries(own).map(([name, n]) => `, ${n} ${name}`)
+      return `Erase the ${what} ${id} for good: ${records} records${others.join('')}?`
+    },
+    async act({ admin, own, progress }, args) {
+      const owner = ownerOf(args)
+      const step = () => progress()
+      const erased = own === undefined ? {} : await own.erase(owner, step)
+      return { ...(await admin.erasing.erase(owner, step)), own: erased }
+    },
+  }),
+  retention: read({
+    summary: 'how long what is stored is kept, and what changes that',
+    arguments: {},
+    path: '/retention',
+    async read({ retention }) {
+      return { rows: [...libraryRetention, ...(retention?.() ?? [])] }
+    },
+  }),
+}
+
+const days = (ms: number) => `${ms / 86_400_000} days`
+
+/** What the library keeps, beside what the operations say about their own records. */
+const libraryRetention = [
+  { what: 'records', kept: 'as their operation says, 7 days by default', setting: '`retainMs` of the operation' },
+  { what: 'runs', kept: `${days(limits.runKeepMs)} after their end`, setting: null },
+  { what: 'audit of operators', kept: 'for good: it only grows', setting: null },
+] as const

@@ -1,0 +1,76 @@
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Erased } from '../../ledger/operator.ts'
+import type { RecordFilter } from '../../ledger/store/port.ts'
+
+/** Whose data is erased: everything of a tenant, or what belongs to one person. */
+export type ErasedOwner =
+  | { readonly kind: 'workspace'; readonly tenant: string }
+  /** A caller, or what records mention: a key, a resource, a note. Of one tenant, or of all. */
+  | { readonly kind: 'person'; readonly person: string; readonly tenant?: string }
+
+/** What a server keeps in tables of its own. */
+export interface OwnData {
+  /** How much there is, by what it is. */
+  count(owner: ErasedOwner): Promise<Readonly<Record<string, number>>>
+  /** The same when it is gone; `progress` is called after each bounded step. */
+  erase(owner: ErasedOwner, progress: () => void): Promise<Readonly<Record<string, number>>>
+}
+
+export interface ErasedRecords {
+  /** Records that said something, and whose keys stay taken. */
+  readonly records: number
+  /** Attempts that still run: erase once more when they have ended. */
+  readonly running: number
+}
+
+export interface Erasing {
+  /** Changes nothing. */
+  count(owner: ErasedOwner): Promise<ErasedRecords>
+  erase(owner: ErasedOwner, progress: () => void): Promise<ErasedRecords>
+}
+
+const PAGE_ROWS = 100
+
+function filtersOf(owner: ErasedOwner): readonly RecordFilter[] {
+  if (owner.kind === 'workspace') return [{ tenant: owner.tenant, ended: true }]
+  const within = owner.tenant === undefined ? {} : { tenant: owner.tenant }
+  return [
+    { ...within, caller: owner.person, ended: true },
+    { ...within, mentions: owner.person, ended: true },
+  ]
+}
+
+export function createErasing(ledger: Pick<Ledger<unknown>, 'list' | 'erase'>): Erasing {
+  async function each(
+    owner: ErasedOwner,
+    visit: (id: string, isRunning: boolean) => Promise<Erased>,
+    progress: () => void,
+  ): Promise<ErasedRecords> {
+    const seen = new Set<string>()
+    const counts = { erased: 0, empty: 0, running: 0, gone: 0 }
+    for (const filter of filtersOf(owner)) {
+      let cursor: string | null = null
+      do {
+        const page: Awaited<ReturnType<typeof ledger.list>> = await ledger.list(filter, { limit: PAGE_ROWS, cursor })
+        for (const { record } of page.rows) {
+          if (seen.has(record.id)) continue
+          seen.add(record.id)
+          counts[await visit(record.id, record.state === 'in_progress')]++
+        }
+        cursor = page.cursor
+        progress()
+      } while (cursor !== null)
+    }
+    return { records: counts.erased, running: counts.running }
+  }
+
+  return {
+    count: (owner) =>
+      each(
+        owner,
+        async (_id, isRunning) => (isRunning ? 'running' : 'erased'),
+        () => undefined,
+      ),
+    erase: (owner, progress) => each(owner, (id) => ledger.erase(id), progress),
+  }
+}
