@@ -29,7 +29,14 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     'migrating/powertools',
     'migrating/home-made-table',
   ],
-  Operating: ['operating/runbook', 'operating/console', 'operating/telemetry', 'operating/sql', 'operating/sizing'],
+  Operating: [
+    'operating/runbook',
+    'operating/console',
+    'operating/telemetry',
+    'operating/encryption',
+    'operating/sql',
+    'operating/sizing',
+  ],
   Reference: [
     'reference/entries',
     'reference/errors',
