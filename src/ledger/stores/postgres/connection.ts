@@ -4,6 +4,7 @@ import type { Held } from '../../store/sql/connection.ts'
 import { borrowInTime, holdConnection } from '../../store/sql/connection.ts'
 import type { PgClient, PgPool, PgQuery, PgResult } from './driver.ts'
 import * as errors from './errors.ts'
+import { SECOND_CLIENT } from './errors.ts'
 import { asText } from './statement.ts'
 
 /** A client while the store holds it. */
@@ -52,5 +53,5 @@ function crowded({ options, totalCount = 0, idleCount = 0 }: PgPool, startedAt: 
   if (most === undefined || totalCount < most || idleCount > 0) return null
   const all = most === 1 ? 'The only client of the pool was' : `All ${most} clients of the pool were`
   const text = `${all} in use for ${Math.round(performance.now() - startedAt)} ms.`
-  return new OnceError('store_unavailable', text, { applied: 'no', next: errors.SECOND_CLIENT })
+  return new OnceError('store_unavailable', text, { applied: 'no', next: SECOND_CLIENT })
 }
