@@ -78,7 +78,7 @@ function optionsOf(width: number, { series, unit }: PlotData, pointAt: (index: n
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.08 : 1] } },
     axes: [
-      { ...axis, values: (_plot, times) => times.map(clockText), space: 60 },
+      { ...axis, size: 22, values: (_plot, times) => times.map(clockText), space: 60 },
       { ...axis, size: axisPx, values: (_plot, values) => values.map((value) => shortCountText(value) + unit) },
     ],
     series: [

@@ -1,10 +1,10 @@
 /** Ids of one list often begin alike and differ at the end: the end stays whole, the beginning gives way. */
-const endChars = 14
+const endChars = 12
 
 export function ShortId({ id }: { readonly id: string }) {
   const slash = id.indexOf('/')
   const [scope, rest] = slash < 0 ? [null, id] : [id.slice(0, slash), id.slice(slash + 1)]
-  const [start, end] = rest.length <= endChars * 2 ? ['', rest] : [rest.slice(0, -endChars), rest.slice(-endChars)]
+  const [start, end] = [rest.slice(0, -endChars), rest.slice(-endChars)]
   return (
     <code title={id}>
       <span class="visually-hidden">{id}</span>

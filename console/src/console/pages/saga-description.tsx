@@ -4,7 +4,7 @@ import { Loading } from '../../parts/states.tsx'
 import type { GraphEdge, SagaGraph } from './saga-graph.ts'
 
 /** Every state with every event: a table without holes. */
-export function SagaMatrix({ described: { matrix, events } }: { readonly described: Description }) {
+export function SagaMatrix({ described: { matrix, events, failed } }: { readonly described: Description }) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="States and events">
       <table class="plain matrix">
@@ -21,7 +21,7 @@ export function SagaMatrix({ described: { matrix, events } }: { readonly describ
             <tr key={state}>
               <th scope="row">{state}</th>
               {events.map((event) => (
-                <Cell key={event} decided={row[event]} />
+                <Cell key={event} decided={row[event]} failed={failed} />
               ))}
             </tr>
           ))}
@@ -31,10 +31,20 @@ export function SagaMatrix({ described: { matrix, events } }: { readonly describ
   )
 }
 
-function Cell({ decided }: { readonly decided: Decided | undefined }) {
+interface CellProps {
+  readonly decided: Decided | undefined
+  readonly failed: readonly string[]
+}
+
+function Cell({ decided, failed }: CellProps) {
   if (decided === undefined) return <td />
   if (decided.kind === 'handled') {
-    return <td class="handled">{decided.to.length === 0 ? 'handled' : `→ ${decided.to.join(', ')}`}</td>
+    const isFailure = decided.to.length > 0 && decided.to.every((state) => failed.includes(state))
+    return (
+      <td class={isFailure ? 'fault' : 'handled'}>
+        {decided.to.length === 0 ? 'handled' : `→ ${decided.to.join(', ')}`}
+      </td>
+    )
   }
   return (
     <td class={decided.kind} title={decided.because ?? ''}>
