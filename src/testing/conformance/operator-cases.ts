@@ -1,5 +1,5 @@
 import { effectKeyOf, recordIdOf } from '../../ledger/core/identity.ts'
-import type { Store } from '../../ledger/store/port.ts'
+import type { Page, RecordView, Store } from '../../ledger/store/port.ts'
 import type { Case } from './case.ts'
 import { check, same } from './check.ts'
 import {
@@ -131,8 +131,14 @@ export const operatorCases: readonly Case[] = [
       await ask(store, { ...settle(grant, { ...success(), note }), pointer: { type: 'order', id: 'ord-1' } })
       await granted(store, claim('item', { identity: { ...identityOf('item'), batch: 'batch-1' } }))
       const found = async (mentions: string) => {
-        const { rows } = await store.queries.list({ mentions }, { limit: 10, cursor: null }, CALL)
-        return rows.map(({ record }) => record.identity.key).join()
+        const keys: string[] = []
+        let cursor: string | null = null
+        do {
+          const page: Page<RecordView> = await store.queries.list({ mentions }, { limit: 10, cursor }, CALL)
+          keys.push(...page.rows.map(({ record }) => record.identity.key))
+          cursor = page.cursor
+        } while (cursor !== null)
+        return keys.join()
       }
       const { id, incarnation } = grant
       const ids = [

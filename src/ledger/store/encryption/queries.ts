@@ -1,3 +1,4 @@
+import { limits } from '../../core/limits.ts'
 import type { LedgerRecord } from '../../core/record.ts'
 import { mentionOf } from '../mentions.ts'
 import type { BusyCaller, Call, Page, Queries, RecordFilter, RecordView, StateCounts, Upkeep } from '../port.ts'
@@ -6,6 +7,13 @@ import type { Opened, Opener } from './opened.ts'
 
 /** Says that a list has come to the records from before encryption. */
 const PLAIN = 'plain:'
+
+/** Says that a search has come to what is not compared by its key. */
+const REST = 'rest:'
+/** Pages that one call opens and looks through: more would keep others waiting. */
+const REST_PAGES = 4
+
+type ListPage = Parameters<Queries['list']>[1]
 
 function sealFilter({ codec }: Opened, filter: RecordFilter): RecordFilter {
   const { caller, key } = filter
@@ -29,7 +37,7 @@ export function openedQueries(queries: Queries, opener: Opener): Queries {
   const shown = ({ record }: { readonly record: LedgerRecord }) => record.id !== MARKER_ID
   const openView = (on: Opened, view: RecordView): RecordView => ({ ...view, record: on.codec.openRecord(view.record) })
 
-  async function list(on: Opened, filter: RecordFilter, page: Parameters<Queries['list']>[1], call: Call) {
+  async function list(on: Opened, filter: RecordFilter, page: ListPage, call: Call): Promise<Page<RecordView>> {
     if (!differs(on, filter)) return queries.list(sealFilter(on, filter), page, call)
     const { limit, cursor } = page
     if (cursor?.startsWith(PLAIN)) return listPlain(filter, { limit, cursor: cursor.slice(PLAIN.length) || null }, call)
@@ -37,9 +45,37 @@ export function openedQueries(queries: Queries, opener: Opener): Queries {
     return found.cursor === null ? { ...found, cursor: PLAIN } : found
   }
 
-  async function listPlain(filter: RecordFilter, page: Parameters<Queries['list']>[1], call: Call) {
+  async function listPlain(filter: RecordFilter, page: ListPage, call: Call): Promise<Page<RecordView>> {
     const found = await queries.list(filter, page, call)
     return { ...found, cursor: found.cursor === null ? null : PLAIN + found.cursor }
+  }
+
+  async function openedList(on: Opened, filter: RecordFilter, page: ListPage, call: Call): Promise<Page<RecordView>> {
+    const { rows, cursor } = await list(on, filter, page, call)
+    return { rows: rows.filter(shown).map((view) => openView(on, view)), cursor }
+  }
+
+  /** First by the key, which can be compared; what else has the id shows only when records are opened. */
+  async function mentioning(
+    on: Opened,
+    id: string,
+    filter: RecordFilter,
+    { limit, cursor }: ListPage,
+    call: Call,
+  ): Promise<Page<RecordView>> {
+    if (cursor?.startsWith(REST) !== true) {
+      const found = await openedList(on, { ...filter, key: id }, { limit, cursor }, call)
+      return found.cursor === null ? { ...found, cursor: REST } : found
+    }
+    const rows: RecordView[] = []
+    let from: string | null = cursor.slice(REST.length) || null
+    for (let pages = 0; pages < REST_PAGES && rows.length < limit; pages++) {
+      const page: Page<RecordView> = await openedList(on, filter, { limit: limits.pageRows, cursor: from }, call)
+      rows.push(...page.rows.filter(({ record }) => record.identity.key !== id && mentionOf(record, id) !== null))
+      from = page.cursor
+      if (from === null) return { rows, cursor: null }
+    }
+    return { rows, cursor: REST + from }
   }
 
   return {
@@ -51,11 +87,9 @@ export function openedQueries(queries: Queries, opener: Opener): Queries {
     },
     async list({ mentions, ...filter }, page, call) {
       const on = await opener.open(call)
-      const { rows, cursor }: Page<RecordView> = await list(on, filter, page, call)
-      const opened = rows.filter(shown).map((view) => openView(on, view))
-      // The store cannot look into what is encrypted: it is looked for here, page by page.
-      const mentioned = ({ record }: RecordView) => mentions === undefined || mentionOf(record, mentions) !== null
-      return { rows: opened.filter(mentioned), cursor }
+      return mentions === undefined
+        ? await openedList(on, filter, page, call)
+        : await mentioning(on, mentions, filter, page, call)
     },
     async count(filter, call) {
       const on = await opener.open(call)
