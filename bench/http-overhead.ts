@@ -25,6 +25,7 @@ await runBench('http-overhead', async (bench) => {
   bench.note(`${CALLERS} keep-alive connections, callers that poll; server and callers in processes of their own`)
   const nowhere: Somewhere = (measure) => measure(EMPTY)
   await both(bench, 'empty handler', 'fastify', nowhere, { first: { atLeast: 0.65 }, replay: { atLeast: 0.8 } })
+  await encryptedRecords(bench)
   await withPostgres(bench, async (server) => {
     bench.note(describeDisk())
     bench.note(`one prepared INSERT per request, pool of ${POOL_CLIENTS} on both sides`)
@@ -76,6 +77,26 @@ async function both(
         () => measure(requests, false),
       ),
       wanted: wanted(goal),
+    })
+  }
+}
+
+/** What encryption costs, beside the same protected route in plain. */
+async function encryptedRecords(bench: Bench): Promise<void> {
+  for (const requests of ['first', 'replay'] as const) {
+    const shared = { adapter: 'fastify', callers: CALLERS, requests, protected: true, work: EMPTY } as const
+    const measure = (encrypted: boolean) =>
+      bench.side({ program: SIDE, task: { ...timeOf(bench), ...shared, encrypted } satisfies OverheadTask })
+    await bench.compare({
+      name: `encrypted ÷ plain, ${requests}`,
+      pairs: LOOK_PAIRS,
+      ours: 'a protected route whose records are encrypted',
+      other: 'the same route, its records in plain',
+      measure: byTurns(
+        () => measure(true),
+        () => measure(false),
+      ),
+      wanted: wanted(undefined),
     })
   }
 }

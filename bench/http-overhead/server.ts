@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
@@ -13,7 +14,13 @@ import type { ServerTask } from './task.ts'
 import { createTransactionApp } from './transaction.ts'
 
 /** The same application on both sides. One of them puts the protection in front of the handler. */
-const { adapter, protected: isProtected, telemetry: isWatched = false, work } = readTask<ServerTask>()
+const {
+  adapter,
+  protected: isProtected,
+  telemetry: isWatched = false,
+  encrypted = false,
+  work,
+} = readTask<ServerTask>()
 const pool = work.kind === 'empty' ? null : createPool(work.place)
 await pool?.query(CREATE)
 
@@ -38,9 +45,10 @@ server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${(server.addr
 process.once('SIGTERM', () => void stop())
 
 async function inMemory(): Promise<{ readonly server: Server; stop(): Promise<void> }> {
+  const keys = encrypted ? { encryption: { keys: { k1: randomBytes(32) } } } : {}
   const telemetry = isWatched ? createTelemetry({ meter: createPrometheusMeter() }) : null
   const watched = telemetry === null ? {} : { on: telemetry.ledger, around: telemetry.around }
-  const ledger = isProtected ? createLedger({ store: memoryStore(), ...watched }) : null
+  const ledger = isProtected ? createLedger({ store: memoryStore(keys), ...watched }) : null
   const created = await createApp(adapter, {
     ledger,
     count,

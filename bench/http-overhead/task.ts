@@ -24,6 +24,8 @@ export interface ServerTask {
   readonly protected: boolean
   /** Metrics and timings of everything that happens, in Fastify; off when left out. */
   readonly telemetry?: boolean
+  /** Records are encrypted; off when left out. */
+  readonly encrypted?: boolean
   readonly work: Work
 }
 

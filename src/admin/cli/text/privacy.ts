@@ -11,7 +11,7 @@ export const privacyTexts: Texts = {
       `Data is encrypted with: ${listed(answer.writers)}. Keys that can be removed: ${listed(answer.removable)}.`,
     ]
     if (answer.plain) lines.push('Data from before encryption may be left: run `onceonly rekey`.')
-    return plain(lines.join('\n'))
+    return lines.map((line) => plain(line)).join('\n')
   },
   rekey: ({ changed, left, finished, removable }) => {
     const done = `${changed} records and rows are encrypted anew.`

@@ -202,7 +202,7 @@ export async function openMarker(store: Store, encryption: CheckedEncryption, ca
     if (plain && !allowPlain) {
       const text = `The ${store.name} store has records that are not encrypted.`
       throw new OnceError('encryption_key', text, {
-        next: 'Stop the processes without keys, set `allowPlain`, and run `onceonly rekey`; then remove `allowPlain`.',
+        next: 'Stop the processes without keys, set `allowPlain` (ONCEONLY_ENCRYPTION_ALLOW_PLAIN=yes), run `onceonly rekey`, and remove it.',
       })
     }
     const writers = [...new Set([...(known?.writers ?? []), writeWith])]
