@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { SqlStore, Store } from 'onceonly'
+import { MINUTE, type SqlStore, type Store } from 'onceonly'
 import { postgresStore } from 'onceonly/postgres'
 import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
@@ -21,6 +21,8 @@ export interface Base {
 const CLOCK_CALL = { timeoutMs: 5_000 }
 /** Two batches, a listener, and a handful of transactions at once. */
 const POOL_CLIENTS = 20
+/** A new client costs as much as many statements. After the 10 s of the driver an idle server would make one all the time. */
+const IDLE_CLIENT_MS = 2 * MINUTE
 
 /** `beside` is a store whose time moves with this one's. */
 export function openBase({ storeUrl, dataFolder, testClock, encryption }: Config, beside: Store | null): Base {
@@ -29,7 +31,7 @@ export function openBase({ storeUrl, dataFolder, testClock, encryption }: Config
     const store = sqliteStore(join(dataFolder, 'onceonly.db'), { testClock, ...keys })
     return baseOf(store, beside, () => store.stop())
   }
-  const pool = new Pool({ connectionString: storeUrl, max: POOL_CLIENTS })
+  const pool = new Pool({ connectionString: storeUrl, max: POOL_CLIENTS, idleTimeoutMillis: IDLE_CLIENT_MS })
   const store = postgresStore(pool, { testClock, ...keys })
   return baseOf(store, beside, async () => {
     await store.stop()

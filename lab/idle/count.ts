@@ -39,6 +39,8 @@ watch(Client.prototype, 'query', (_self, query) =>
   typeof query === 'string' ? query : String((query as { readonly text?: unknown }).text),
 )
 
+watch(Client.prototype, 'connect', () => 'connect')
+
 process.on('message', (message) => {
   const { user, system } = process.cpuUsage(cpu)
   const counts: Counts = {

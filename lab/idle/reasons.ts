@@ -24,6 +24,11 @@ const reasons: readonly Reason[] = [
     why: 'once a second for all listeners together, so that none of them polls; and a sign of life',
   },
   {
+    pattern: /^connect$/,
+    what: 'new connections',
+    why: 'the pool closes clients that were idle for long; each new one costs as much as many statements',
+  },
+  {
     pattern: /^PRAGMA data_version/,
     what: 'has another process committed?',
     why: 'after every write to the file, and every 5 s in case that the system announced none',

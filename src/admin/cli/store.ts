@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isOnceError } from '../../ledger/core/errors.ts'
+import { MINUTE } from '../../ledger/core/limits.ts'
 import { encryptionFromEnv } from '../../ledger/store/encryption/env.ts'
 import type { Encryption } from '../../ledger/store/encryption/options.ts'
 import type { Store } from '../../ledger/store/port.ts'
@@ -21,6 +22,8 @@ export interface OpenedStore {
 
 /** Two batches, a listener, and a few for everything else. */
 const POOL_CLIENTS = 8
+/** A new client costs as much as many statements. After the 10 s of the driver an idle gateway would make one all the time. */
+const IDLE_CLIENT_MS = 2 * MINUTE
 
 /** A file, `postgres://…`, `redis://…`, or `memory`, which forgets everything with the process. */
 export async function openStore(given: string): Promise<OpenedStore> {
@@ -62,13 +65,19 @@ function fileOf(given: string): string {
   return resolve(given.replace(/^sqlite:/, ''))
 }
 
+interface PoolOptions {
+  readonly connectionString: string
+  readonly max: number
+  readonly idleTimeoutMillis: number
+}
+
 interface PgModule {
-  readonly Pool: new (options: { connectionString: string; max: number }) => PgPool & { end(): Promise<void> }
+  readonly Pool: new (options: PoolOptions) => PgPool & { end(): Promise<void> }
 }
 
 async function openPostgres(connectionString: string, keys: Keys): Promise<OpenedStore> {
   const { Pool } = await loadDriver<PgModule>('pg', 'postgres://')
-  const pool = new Pool({ connectionString, max: POOL_CLIENTS })
+  const pool = new Pool({ connectionString, max: POOL_CLIENTS, idleTimeoutMillis: IDLE_CLIENT_MS })
   const store = postgresStore(pool, keys)
   return {
     store,
