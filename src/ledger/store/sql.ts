@@ -98,8 +98,8 @@ export interface QueryHow {
    */
   readonly hot?: boolean
   /**
-   * For renewals of leases, which only keep things as they are: no listener is woken by them where that can be told, and
-   * after a power failure they may be missing. The statement writes, and ends with RETURNING.
+   * For renewals of leases, which only keep things as they are: no listener is woken by them where the store can tell them
+   * apart, and after a power failure they may be missing. The statement writes, and ends with RETURNING.
    */
   readonly quiet?: boolean
 }

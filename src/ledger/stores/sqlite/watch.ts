@@ -65,7 +65,7 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
   let expectingMs = 0
   /** This process renewed a lease since the last poll. */
   let wroteQuietly = false
-  /** Since the last change that was found, or expected in vain. */
+  /** Since the last change that was found, or that did not come. */
   let wasAnnounced = false
   /** The changes found last were announced: only then may polls be rare. */
   let isAnnounced = false
@@ -73,7 +73,7 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
   function announced(): void {
     wasAnnounced = true
     isAnnounced = true
-    // What this process wrote is announced, too; a moment later it can be told from what another wrote right after it.
+    // What this process wrote is announced, too; a moment later a poll also sees what another wrote right after it.
     if (writes > 0 || wroteQuietly) {
       if (dozing) pollIn(POLL_MS)
       return
