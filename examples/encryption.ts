@@ -24,3 +24,5 @@ await once.stop()
 await store.stop()
 assert.equal((await readFile(file)).includes('15550001111'), false)
 await rm(folder, { recursive: true })
+
+console.log('replayed, and nothing readable in the file')

@@ -59,6 +59,12 @@ export async function writeConsumer(folder: string, installed: string): Promise<
   if ((await installOwnPackages(own)) === false) {
     for (const name of frameworks) link(join(own, 'node_modules', name), join(folder, 'node_modules', name))
   }
+  const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
+    readonly dependencies: Readonly<Record<string, string>>
+  }
+  for (const name of Object.keys(dependencies)) {
+    link(join(dirname(installed), name), join(folder, 'node_modules', name))
+  }
   // A copy: our declarations must find the frameworks of this project.
   for (const part of ['package.json', 'dist']) {
     cpSync(join(installed, part), join(folder, 'node_modules', 'onceonly', part), { recursive: true })
