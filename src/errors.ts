@@ -6,6 +6,7 @@ import { outboxErrors } from './events/outbox/errors.ts'
 import { sagaErrors } from './events/saga/errors.ts'
 import { clientErrors } from './http/client/errors.ts'
 import { isOnceError as hasCode, ledgerErrors, type OnceError } from './ledger/core/errors.ts'
+import { encryptionErrors } from './ledger/store/encryption/errors.ts'
 import { runErrors } from './runs/errors.ts'
 import { streamErrors } from './streams/client/errors.ts'
 import { exchangeErrors } from './streams/exchange/errors.ts'
@@ -17,6 +18,7 @@ export { OnceError } from './ledger/core/errors.ts'
 /** The rows of every part of the package: whether a retry may succeed, whether the change was applied, what to do next. */
 export const errorTables = {
   ledger: ledgerErrors,
+  encryption: encryptionErrors,
   client: clientErrors,
   outbox: outboxErrors,
   webhooks: webhookErrors,

@@ -81,6 +81,7 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   // Puts the tables of errors together, each of which belongs to its wing.
   'errors.ts': [
     'ledger/core',
+    'ledger/store/encryption/errors.ts',
     'http/client/errors.ts',
     'events/outbox/errors.ts',
     'events/inbox/identities/errors.ts',

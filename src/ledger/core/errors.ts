@@ -135,11 +135,6 @@ export const ledgerErrors = {
     applied: 'no',
     next: 'Deploy a newer version of onceonly: a newer one migrated the store.',
   },
-  encryption_key: {
-    retryable: false,
-    applied: 'no',
-    next: 'Give the keys that the store was encrypted with in `encryption.keys`; no command runs without them.',
-  },
   stopped: { retryable: true, applied: 'no', next: 'The ledger or store was stopped; create a new one.' },
   not_found: {
     retryable: false,

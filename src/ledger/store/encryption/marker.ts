@@ -7,6 +7,7 @@ import type { LedgerRecord, Vacant } from '../../core/record.ts'
 import type { Call, Store } from '../port.ts'
 import type { EncryptedColumns, SqlTx } from '../sql.ts'
 import { deriveKey } from './box.ts'
+import { EncryptionError } from './errors.ts'
 import type { CheckedEncryption } from './options.ts'
 
 /**
@@ -121,7 +122,7 @@ export async function refuseMarkedIn(store: Store, sql: SqlTx): Promise<void> {
 }
 
 function keysMissing(store: Store, ids: string): OnceError {
-  return new OnceError('encryption_key', `The ${store.name} store is encrypted, and no keys are configured (${ids}).`)
+  return new EncryptionError(`The ${store.name} store is encrypted, and no keys are configured (${ids}).`)
 }
 
 function named(ids: readonly string[]): string {
@@ -141,16 +142,16 @@ function opened(store: Store, marker: Marker, { keys, lost }: CheckedEncryption)
   }
   if (wrong.length > 0) {
     const text = `The key ${named(wrong)} is not the one that encrypted the ${store.name} store under this id.`
-    throw new OnceError('encryption_key', text, { details: { keys: wrong } })
+    throw new EncryptionError(text, { details: { keys: wrong } })
   }
   if (indexKey === null) {
     const text = `The ${store.name} store is encrypted with ${named(Object.keys(marker.wraps))} (${given}).`
-    throw new OnceError('encryption_key', text, { details: { keys: Object.keys(marker.wraps) } })
+    throw new EncryptionError(text, { details: { keys: Object.keys(marker.wraps) } })
   }
   const missing = marker.writers.filter((id) => !keys.has(id) && !lost.includes(id))
   if (missing.length > 0) {
     const text = `The ${store.name} store holds data that ${named(missing)} encrypted (${given}).`
-    throw new OnceError('encryption_key', text, { details: { keys: missing } })
+    throw new EncryptionError(text, { details: { keys: missing } })
   }
   return { ...marker, indexKey }
 }
@@ -201,7 +202,7 @@ export async function openMarker(store: Store, encryption: CheckedEncryption, ca
     const plain = known?.plain ?? (await hasRecords(store, call))
     if (plain && !allowPlain) {
       const text = `The ${store.name} store has records that are not encrypted.`
-      throw new OnceError('encryption_key', text, {
+      throw new EncryptionError(text, {
         next: 'Stop the processes without keys, set `allowPlain` (ONCEONLY_ENCRYPTION_ALLOW_PLAIN=yes), run `onceonly rekey`, and remove it.',
       })
     }

@@ -2,6 +2,7 @@ import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 import type { Store } from '../port.ts'
 import type { QueryHow, Script, SqlRow, SqlSeam, SqlTx, SqlValue, Statement } from '../sql.ts'
+import { EncryptionError } from './errors.ts'
 import { addColumns } from './marker.ts'
 import type { Opened, Opener } from './opened.ts'
 import { ROW } from './plain.ts'
@@ -16,7 +17,7 @@ function openText({ box }: Opened, text: string): string {
 
 function unreadable(text: string, key: string | null): never {
   const by = key === null ? '' : ` with the key \`${key}\``
-  throw new OnceError('encryption_key', `A stored text of ${text.length} characters cannot be decrypted${by}.`)
+  throw new EncryptionError(`A stored text of ${text.length} characters cannot be decrypted${by}.`)
 }
 
 /** Every text that this store has encrypted is opened where it is read: no statement has to say so. */
