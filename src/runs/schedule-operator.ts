@@ -22,7 +22,7 @@ export interface ScheduleView {
   readonly lastRun: string | null
   /** Runs that it started. */
   readonly started: number
-  /** Ticks that were left out, because the run of the tick before went on. */
+  /** Ticks that were left out, because the run of the tick before had not ended. */
   readonly skipped: number
 }
 

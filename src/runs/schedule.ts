@@ -14,7 +14,7 @@ export interface RunScheduleOptions<I> {
   /** Where it is that time of day, as `Europe/Berlin`. @default 'UTC' */
   readonly timezone?: string
   /**
-   * At a tick while the run of the tick before goes on: leave the tick out, start when that run has ended, or cancel that
+   * At a tick before the run of the last one has ended: leave the tick out, start when that run has ended, or cancel that
    * run.
    * @default 'skip'
    */

@@ -9,12 +9,9 @@ import { onEveryRunStore, type RunWorld } from '../../support/runs/world.ts'
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-/** A schedule of every hour, whose runs wait for a signal when they are told to. */
-function hourly(options: Partial<RunScheduleOptions<string>> = {}, isHeld = false) {
-  const run = defineRun('report', async (context: RunContext, tick: string) => {
-    if (isHeld) await context.waitFor('end')
-    return context.step('send', () => tick)
-  })
+/** A schedule of every hour. */
+function hourly(options: Partial<RunScheduleOptions<string>> = {}) {
+  const run = defineRun('report', async (context: RunContext, tick: string) => context.step('send', () => tick))
   const input = (tick: Date) => tick.toISOString()
   return { run, hours: schedule('hourly', { run, input, cron: '0 * * * *', ...options }) }
 }
@@ -80,7 +77,7 @@ onEveryRunStore('of the ticks that no process saw the last one is made up for, o
   }
 })
 
-onEveryRunStore('a tick while the run before goes on is left out, waits, or ends that run', async (world) => {
+onEveryRunStore('a tick before the last run has ended is left out, waits, or ends that run', async (world) => {
   for (const overlap of ['skip', 'queue', 'cancel'] as const) {
     const run = defineRun(`of ${overlap}`, async (context: RunContext, tick: string) => {
       await context.waitFor('end')

@@ -163,7 +163,7 @@ if (postgres === undefined || redis === undefined || mariadb === undefined) {
   }
 }
 
-test('inputs, results and steps of runs come under the new key, and an old plain run goes on', async () => {
+test('inputs, results and steps of runs come under the new key, and an old plain run continues', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-rekey-runs-'))
   after(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'once.db')

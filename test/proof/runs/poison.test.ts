@@ -31,13 +31,19 @@ function supervise(place: Place) {
     }
   }
   const keeping = Array.from({ length: PROCESSES }, (_, slot) => keepOne(slot))
+  const reports: Parked[] = []
+  const parked = () => {
+    reports.push(...children.flatMap((child) => child.heardSoFar<Parked>('parked')))
+    return reports
+  }
   return {
+    parked,
     async end() {
       isOver = true
       for (const child of children) child.signal('SIGKILL')
       await Promise.all(keeping)
       const begun = children.flatMap((child) => child.heardSoFar<Begun>('begun')).map(({ runId }) => runId)
-      return { begun, parked: children.flatMap((child) => child.heardSoFar<Parked>('parked')) }
+      return { begun, parked: parked() }
     },
   }
 }
@@ -62,6 +68,8 @@ onEveryPlace(
       (states) => states.every((state) => state === 'succeeded' || state === 'unknown'),
     )
     assert.equal(ended.filter((state) => state === 'succeeded').length, INNOCENT)
+    // It is recorded before it is reported.
+    await until('it was reported', async () => workers.parked().length > 0)
     const { begun, parked } = await workers.end()
     assert.deepEqual(parked, [{ kind: 'parked', runId: 'poison', definition: 'poison', takeovers: TAKEOVERS }])
     const begins = Map.groupBy(begun, (runId) => runId)

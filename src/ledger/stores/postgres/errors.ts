@@ -61,7 +61,7 @@ export const isSessionOver = (error: unknown): boolean => is('session_over', err
 export const isReadOnly = (error: unknown): boolean => is('read_only', error)
 export const isAborted = (error: unknown): boolean => is('aborted', error)
 
-/** For a call that waited for a client in vain. */
+/** For a call that waited for a client and got none. */
 export const SECOND_CLIENT =
   'Inside a transaction of your own, call `within` with its handle instead of `run`; else check the server and the size of the pool.'
 
