@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+import { gunzip, gzip } from 'node:zlib'
 import { assetHeaders, pageHeaders, plainHeaders } from './headers.ts'
 
 /** As much of a request as decides the answer; paths come without their query. */
@@ -26,11 +26,11 @@ export interface Pages {
 }
 
 interface File {
-  readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
   readonly etag: string
-  /** Made on first use. */
-  zipped: Promise<Buffer> | null
+  plain(): Buffer | Promise<Buffer>
+  /** Null where it is not worth it. */
+  readonly zipped: (() => Buffer | Promise<Buffer>) | null
 }
 
 const types: Readonly<Record<string, string>> = {
@@ -44,6 +44,10 @@ const types: Readonly<Record<string, string>> = {
 const ZIPPED_BYTES_LEAST = 1_024
 
 const zip = promisify(gzip)
+const unzip = promisify(gunzip)
+
+/** What is published is compressed already. */
+const ZIPPED = '.gz'
 
 /**
  * Reads the console into memory: some hundred kilobytes, which never change while a process lives. It answers at `/console`
@@ -80,13 +84,15 @@ function fileOf(path: string): string {
 
 async function read(folder: string): Promise<Map<string, File>> {
   const names = (await Promise.all(['.', 'assets'].map((part) => listed(folder, part)))).flat()
-  return new Map(await Promise.all(names.map(async (name) => [name, await readOne(folder, name)] as const)))
+  return new Map(await Promise.all(names.map(async (name) => [nameOf(name), await readOne(folder, name)] as const)))
 }
 
 async function listed(folder: string, part: string): Promise<string[]> {
   try {
     const names = await readdir(join(folder, part))
-    return names.filter((name) => extname(name) in types).map((name) => (part === '.' ? name : `${part}/${name}`))
+    return names
+      .filter((name) => extname(nameOf(name)) in types)
+      .map((name) => (part === '.' ? name : `${part}/${name}`))
   } catch (error) {
     // The pages are not built yet: each request is answered with a hint.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
@@ -96,19 +102,30 @@ async function listed(folder: string, part: string): Promise<string[]> {
 
 async function readOne(folder: string, name: string): Promise<File> {
   const bytes = await readFile(join(folder, name))
-  const extension = extname(name)
+  const extension = extname(nameOf(name))
   const headers = { ...(extension === '.html' ? pageHeaders : assetHeaders), 'content-type': types[extension] ?? '' }
   const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
-  return { bytes, headers, etag, zipped: null }
+  if (name.endsWith(ZIPPED)) return { headers, etag, plain: once(() => unzip(bytes)), zipped: () => bytes }
+  const zipped = bytes.length < ZIPPED_BYTES_LEAST ? null : once(() => zip(bytes, { level: 9 }))
+  return { headers, etag, plain: () => bytes, zipped }
 }
 
 async function served(file: File, { ifNoneMatch, acceptEncoding }: PageRequest): Promise<PageAnswer> {
   const headers = { ...file.headers, etag: file.etag, vary: 'accept-encoding' }
   if (ifNoneMatch !== undefined && ifNoneMatch.includes(file.etag)) return { status: 304, headers, body: null }
-  const isZipped = file.bytes.length >= ZIPPED_BYTES_LEAST && /\bgzip\b/.test(acceptEncoding ?? '')
-  if (!isZipped) return { status: 200, headers, body: file.bytes }
-  file.zipped ??= zip(file.bytes, { level: 9 })
-  return { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: await file.zipped }
+  const zipped = /\bgzip\b/.test(acceptEncoding ?? '') ? file.zipped : null
+  if (zipped === null) return { status: 200, headers, body: await file.plain() }
+  return { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: await zipped() }
+}
+
+function nameOf(file: string): string {
+  return file.endsWith(ZIPPED) ? file.slice(0, -ZIPPED.length) : file
+}
+
+/** Made when it is first asked for. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null
+  return () => (made ??= make())
 }
 
 function plain(status: 404 | 503, text: string): PageAnswer {
