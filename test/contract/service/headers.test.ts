@@ -7,7 +7,7 @@ const { service, ...opened } = await openedService()
 after(() => opened[Symbol.asyncDispose]())
 
 /** What may be cached for a while: it is the same for every client. */
-const KEPT = /^\/(console|chat$|docs\/|problems\/)/
+const KEPT = /^\/($|console|chat$|docs\/|problems\/)/
 
 function check(what: string, path: string, { headers }: Pick<Response, 'headers'>): void {
   assert.equal(headers.get('x-content-type-options'), 'nosniff', what)
