@@ -111,7 +111,11 @@ onEveryRunStore(
     const [line] = await until(
       'the first step is recorded',
       () =>
-        world.store().sql.query<{ leads_to: string }>("select leads_to from onceonly_run_steps where run_id = 'r-1'"),
+        world
+          .store()
+          .sql.query<{ leads_to: string }>(
+            "select leads_to from onceonly_run_steps where run_id = 'r-1' and state = 'succeeded'",
+          ),
       ({ length }) => length > 0,
     )
     assert.equal(line?.leads_to, 'second')
