@@ -1,9 +1,9 @@
 import type { OrmTransactions } from '../store/orm.ts'
 import { checkHandle, classOf, refuseOtherDatabase } from './check.ts'
-import type { KnexSender } from './knex.ts'
-import { queryByKnex } from './knex.ts'
-import type { KyselySender } from './kysely.ts'
-import { queryByKysely } from './kysely.ts'
+import type { KnexSender } from './knex-query.ts'
+import { queryByKnex } from './knex-query.ts'
+import type { KyselySender } from './kysely-query.ts'
+import { queryByKysely } from './kysely-query.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
@@ -36,7 +36,7 @@ interface Manager {
  * const once = createLedger({ store: postgresStore(pool), transactions: mikroOrm(orm) })
  */
 export function mikroOrm<Db extends MikroOrmDatabase>(orm: Db): OrmTransactions<MikroOrmTransaction<Db>> {
-  checkHandle('mikroOrm', orm?.em, { with: ['fork', 'transactional'], wants: 'a `MikroORM` instance' })
+  checkHandle('mikroOrm', orm?.em ?? orm, { with: ['fork', 'transactional'], wants: 'a `MikroORM` instance' })
   const { em } = orm as { readonly em: Manager }
   refuseOtherDatabase('mikroOrm', classOf(em.getPlatform?.()))
   return {
