@@ -11,7 +11,7 @@ const programs = ['admin/cli/main.ts', 'admin/cli/replay-process.ts', 'http/gate
 
 /**
  * The JavaScript of the package: one file for each entry, and what several of them share in files of its own. Without
- * comments, which the declarations keep; only variables inside of functions are renamed, and every statement has a line of its
+ * comments, which the declarations keep; functions and classes keep their names, and every statement has a line of its
  * own, so that a stack trace names what ran and leads to the statement.
  */
 export async function bundlePackage(folder: string): Promise<void> {
@@ -30,7 +30,7 @@ export async function bundlePackage(folder: string): Promise<void> {
     format: 'es',
     minify: {
       compress: { target: 'es2024', keepNames: { function: true, class: true }, sequences: false, joinVars: false },
-      mangle: { toplevel: false, keepNames: true },
+      mangle: { toplevel: true, keepNames: true },
       codegen: { removeWhitespace: true },
     },
     entryFileNames: '[name].js',
