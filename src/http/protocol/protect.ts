@@ -48,11 +48,17 @@ import type { Running, RunRules } from './running.ts'
 import { createRunning } from './running.ts'
 import { isThenable } from './thenable.ts'
 
+/** The signature of a method, so that `who` may take a request that your own middleware has added to. */
+export type FindWho<N> = { find(request: N): Who | Promise<Who> }['find']
+
 export interface HttpOptions<N, Tx> extends ProblemOptions {
   /** The ledger that records requests and responses. */
   readonly ledger: Ledger<Tx>
-  /** From the authenticated request; stable across token refresh. For one shared caller write `caller: 'shared'`. */
-  readonly who: (request: N) => Who | Promise<Who>
+  /**
+   * From the authenticated request; stable across token refresh. For one shared caller write `caller: 'shared'`. Where your
+   * authentication has added to the request, name its type: `(request: Request & { user: User }) => …`.
+   */
+  readonly who: FindWho<N>
   /**
    * Where there are several: a key is accepted by its home alone, and a request for another region is sent there.
    * @default one region

@@ -63,6 +63,15 @@ test('handlers are typed by their framework, and the context by the definition',
   assert.throws(() => onExpress({ effect: 'external', ttl: 5 }, () => {}))
   // @ts-expect-error -- `who` is needed.
   assert.throws(() => protectExpress({ ledger: options.ledger }))
+  // A request that authentication has added to.
+  const ofUser = ({ user }: { user: { orgId: string } }) => ({ tenant: user.orgId, caller: 'shared' })
+  protectExpress({
+    ledger: options.ledger,
+    who: (request: ExpressRequest & { user: { orgId: string } }) => ofUser(request),
+  })
+  protectFetch({ ledger: options.ledger, who: (request: Request & { user: { orgId: string } }) => ofUser(request) })
+  // @ts-expect-error -- not a request of Express.
+  protectExpress({ ledger: options.ledger, who: (request: Request) => ({ tenant: request.url, caller: 'shared' }) })
 
   const onFastify = protectFastify(options)
   fastify().post<{ Body: { item: string }; Reply: { ok: boolean } }>(
