@@ -53,6 +53,13 @@ export function checkStore(caller: string, store: unknown): void {
   throw new OnceError('bad_option', `${storeProblem(caller, store)}`, { details: { option: 'store' } })
 }
 
+/** The likeliest first mistake of all: the names of its members would say nothing. */
+export function refuseStoreAsOptions(options: unknown): void {
+  if (!isObject(options) || !isObject(options['claims'])) return
+  const text = 'createLedger was given a store as its options. Name it: createLedger({ store }).'
+  throw new OnceError('bad_option', text, { details: { option: 'store' } })
+}
+
 function storeProblem(caller: string, store: unknown): string {
   const given = `The \`store\` of ${caller} is ${kindOf(store)}`
   if (typeof store === 'string') return `${given}. Make a store of it: sqliteStore(path) or postgresStore(pool).`

@@ -216,7 +216,7 @@ function fingerprintUnder(form: ((input: unknown) => unknown) | undefined, input
     return fingerprintOf(canonicalValue(form === undefined ? (input ?? null) : chosenBy(form, input)), shape)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    const text = `The input cannot be fingerprinted: ${why}. Choose what identifies it with \`fingerprint\`.`
+    const text = `The input cannot be fingerprinted: ${why.replace(/\.$/, '')}. Choose what identifies it with \`fingerprint\`.`
     throw new OnceError('bad_input', text, { cause })
   }
 }

@@ -119,7 +119,11 @@ export function unpackValue(op: Declared, command: Command, record: LedgerRecord
 }
 
 function notKept(identity: Identity, pointer: Pointer | null): OnceError {
-  return new OnceError('outcome_not_stored', `${identity.operation} succeeded, but its result was not stored.`, {
-    details: { pointer },
-  })
+  return new OnceError(
+    'outcome_not_stored',
+    `${identity.operation} succeeded, and its result is not in the record: it was no plain data, or too large.`,
+    {
+      details: { pointer },
+    },
+  )
 }

@@ -1,4 +1,5 @@
 import { MINUTE, SECOND } from '../../ledger/core/limits.ts'
+import { badOption, checkOptions } from '../../ledger/core/option-names.ts'
 import { createBusiest, createNames } from './bounded.ts'
 import type {
   GuardEventShape,
@@ -51,6 +52,15 @@ export interface Telemetry {
   observeLoad(load: () => LoadShape): void
 }
 
+const telemetryOptions = {
+  meter: true,
+  tracer: true,
+  standing: true,
+  claims: true,
+  operations: true,
+  label: true,
+} satisfies Record<keyof TelemetryOptions, true>
+
 /** More operations than a large service declares; times a dozen outcomes, Prometheus still does not mind. */
 const OPERATIONS = 200
 /** As long as an operator takes to look at an alert. */
@@ -60,7 +70,18 @@ const BUSIEST_NAMES = 4_096
 /** Two scrapers, or twelve gauges, share one look at the store. */
 const STANDING_MS = 5 * SECOND
 
+function checkTelemetry(options: TelemetryOptions): void {
+  checkOptions('createTelemetry', options, telemetryOptions)
+  if (typeof options.meter?.createCounter === 'function') return
+  badOption(
+    'Telemetry',
+    'meter',
+    "must be metrics.getMeter('onceonly') of @opentelemetry/api, or createPrometheusMeter()",
+  )
+}
+
 export function createTelemetry(options: TelemetryOptions): Telemetry {
+  checkTelemetry(options)
   const { meter, standing, claims = null } = options
   const instruments = createInstruments(meter)
   const { counters, histograms, gauges } = instruments

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { link, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clientDefaults } from '../../ledger/core/limits.ts'
+import { badOption, checkOptions } from '../../ledger/core/option-names.ts'
 import type { KeyStorage } from './key.ts'
 
 export interface FileKeysOptions {
@@ -15,10 +16,10 @@ export interface FileKeysOptions {
  * One file for each intent. It is written aside and put in place by a link, which fails where a file is already: so a key
  * is there as a whole or not at all, and of two processes with one intent the second gets the key of the first.
  */
-export async function openFileKeys({
-  folder,
-  keepMs = clientDefaults.keepKeysMs,
-}: FileKeysOptions): Promise<KeyStorage> {
+export async function openFileKeys(options: FileKeysOptions): Promise<KeyStorage> {
+  checkOptions('openFileKeys', options, { folder: true, keepMs: true } satisfies Record<keyof FileKeysOptions, true>)
+  const { folder, keepMs = clientDefaults.keepKeysMs } = options
+  if (typeof folder !== 'string' || folder === '') badOption('File keys', 'folder', 'must be the path of a folder')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await removeOld(folder, keepMs)
   const fileOf = (intent: string) => join(folder, createHash('sha256').update(intent).digest('hex'))

@@ -1,3 +1,4 @@
+import { kindOf } from '../../ledger/core/option-names.ts'
 import { refuseOption, refuseUnknown } from './options.ts'
 import type { HttpOptions } from './protect.ts'
 
@@ -15,6 +16,7 @@ const protectOptions = {
 /**
  * What `createProtect` is given, checked when the server starts and not with its first request.
  *
+ * @param adapters names of options that only the caller has
  * @param caller the function that takes the options, as users call it
  */
 export function checkOptions<N, Tx>(
@@ -22,6 +24,9 @@ export function checkOptions<N, Tx>(
   adapters: readonly string[] = [],
   caller = 'createProtect',
 ): void {
+  if (typeof options !== 'object' || options === null) {
+    refuseOption('ledger', `${caller} takes its options as an object, { ledger, who }, not as ${kindOf(options)}.`)
+  }
   const { ledger, who } = options
   if (typeof ledger !== 'object' || ledger === null) {
     refuseOption('ledger', `${caller} needs a \`ledger\`: pass createLedger({ store }).`)

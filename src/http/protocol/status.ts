@@ -17,6 +17,7 @@ import type { ProblemWriter } from './problem-writer.ts'
 import { createProblemWriter } from './problem-writer.ts'
 import type { HttpOptions } from './protect.ts'
 import { reportFault } from './protect.ts'
+import { checkOptions } from './protect-options.ts'
 import type { Asked, Told } from './replay.ts'
 import { storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
@@ -42,6 +43,9 @@ export interface OperationStatus<N> {
   /** For adapters without a framework that would answer for an error. */
   fault(error: unknown): Answer
 }
+
+/** Its own, and those of adapters: a program may give the status the options of its routes. */
+const statusNames = ['authorize', 'bound', 'maxBodyBytes', 'reserveMs']
 
 /** How soon a client should look again at an operation that runs. */
 const LOOK_AGAIN_MS = 2 * SECOND
@@ -71,6 +75,7 @@ type Json = string
  * ```
  */
 export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationStatus<N> {
+  checkOptions(options, statusNames, 'operationStatus')
   const { region } = options
   return createStatusBy(options, async ({ id, request, head, problems, record }) => {
     const arrived = region === undefined || head === undefined ? null : lookingHere(region, head, id)

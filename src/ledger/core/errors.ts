@@ -55,7 +55,7 @@ export const ledgerErrors = {
   outcome_not_stored: {
     retryable: false,
     applied: 'maybe',
-    next: 'The effect happened, but its result was not stored; look it up by the pointer.',
+    next: 'Look the effect up by the pointer; the event `outcome_not_stored` of the first attempt says why.',
   },
   not_authorized: { retryable: false, applied: 'no', next: 'The caller may not see this outcome any more.' },
   too_many_waiters: {

@@ -9,7 +9,8 @@ test('the nearest name is the one with the fewest changed letters, and none wher
   assert.equal(nearestName('retianMs', known), 'retainMs')
   assert.equal(nearestName('leasems', known), 'leaseMs')
   assert.equal(nearestName('whilstRunning', known), 'whileRunning')
-  for (const far of ['ttl', 'x', 'timeout', 'n'.repeat(65)]) assert.equal(nearestName(far, known), null, far)
+  assert.equal(nearestName('while', known), 'whileRunning')
+  for (const far of ['ttl', 'x', 'timeout', 'retries', 'n'.repeat(65)]) assert.equal(nearestName(far, known), null, far)
 })
 
 test('an unknown option is named with advice; known ones are accepted', () => {

@@ -1,6 +1,9 @@
 /** More changed letters than this are another word, not a typing mistake. */
 const CHANGES_MOST = 3
 
+/** `lease` is the beginning of `leaseMs`; shorter ones say too little. */
+const BEGINNING_CHARS = 4
+
 /** Longer names are never compared: the cost grows with the square of the length. */
 const NAME_CHARS_MOST = 64
 
@@ -8,9 +11,11 @@ const NAME_CHARS_MOST = 64
 export function nearestName(name: string, known: readonly string[]): string | null {
   if (name.length > NAME_CHARS_MOST) return null
   const lower = name.toLowerCase()
+  const begun = known.find((each) => lower.length >= BEGINNING_CHARS && each.toLowerCase().startsWith(lower))
+  if (begun !== undefined) return begun
   let nearest: string | null = null
   // A short name changes into almost anything.
-  let fewest = Math.min(CHANGES_MOST, Math.floor(name.length / 2)) + 1
+  let fewest = Math.min(CHANGES_MOST, Math.floor(name.length / 3)) + 1
   for (const each of known) {
     const changes = changesBetween(lower, each.toLowerCase())
     if (changes < fewest) [nearest, fewest] = [each, changes]

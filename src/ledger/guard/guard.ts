@@ -3,6 +3,7 @@ import { checkEffect, checkLedger } from '../arguments.ts'
 import type { Claimed, Lease } from '../claim.ts'
 import { isOnceError } from '../core/errors.ts'
 import { MINUTE, SECOND } from '../core/limits.ts'
+import { checkOptions } from '../core/option-names.ts'
 import type { Pointer } from '../core/record.ts'
 import type { EffectContext } from '../effect-context.ts'
 import { succeeded } from '../granted.ts'
@@ -107,6 +108,19 @@ interface Ending {
   unattached: Pointer | null
 }
 
+const guardOptions = {
+  ledger: true,
+  name: true,
+  identity: true,
+  withinMs: true,
+  waitMs: true,
+  onFailed: true,
+  onStoreDown: true,
+  decideMs: true,
+  originalOf: true,
+  on: true,
+} satisfies Record<keyof GuardOptions<never>, true>
+
 const WITHIN_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
 /** A lock whose end is not written would block its content for as long as its lease is renewed. */
@@ -114,6 +128,7 @@ const INSIST = { insist: true }
 const WHILE_HELD = { whileHeld: true }
 
 export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
+  checkOptions('createGuard', options, guardOptions)
   const { ledger, name, withinMs = WITHIN_MS, waitMs = WAIT_MS } = options
   checkLedger('createGuard', ledger)
   const lock = ledger.operation<null>({

@@ -5,18 +5,24 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { createLedger } from 'onceonly'
 import { createClient } from 'onceonly/client'
+import { createProtect as protectFetch } from 'onceonly/fetch'
 import { createGateway } from 'onceonly/gateway'
+import { createGuard } from 'onceonly/guard'
 import { createInbox } from 'onceonly/inbox'
+import { createLocalBus } from 'onceonly/local'
 import { memoryStore } from 'onceonly/memory'
-import { createProtect } from 'onceonly/node'
+import { createNatsBroker } from 'onceonly/nats'
+import { createProtect, operationStatus } from 'onceonly/node'
 import { createOutbox, createRelay } from 'onceonly/outbox'
 import { postgresStore } from 'onceonly/postgres'
+import { createRabbitmqBroker } from 'onceonly/rabbitmq'
 import { redisStore } from 'onceonly/redis'
 import { createEngine, defineRun } from 'onceonly/run'
 import { createSaga, defineSaga } from 'onceonly/saga'
 import { sqliteStore } from 'onceonly/sqlite'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
+import { createTelemetry } from 'onceonly/telemetry'
 
 /** The likeliest mistakes of a first use, with the whole text that their author reads; a page shows the same table. */
 
@@ -44,12 +50,22 @@ const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', call
 const room = { room: 'lobby', regions: ['eu'], transport: { connect: never }, receiver: { message: never } }
 const lost = defineRun('lost', async () => 1)
 
+/** A request to a route, which `who` says to be of this caller. */
+async function ask(who: { tenant: string; caller: string }, body: 'unread' | 'consumed' = 'unread'): Promise<unknown> {
+  const route = protectFetch({ ledger: once, who: () => who })({ name: `order.${body}`, effect: 'external' }, never)
+  const headers = { 'idempotency-key': 'k', 'content-type': 'application/json' }
+  const request = new Request('http://shop.example/orders', { method: 'POST', headers, body: '{}' })
+  if (body === 'consumed') await request.text()
+  return await route(request)
+}
+
 const firstUses: Readonly<Record<string, () => unknown>> = {
   "postgresStore('postgres://…')": () => postgresStore(wrong('postgres://localhost/app')),
   'postgresStore({ connectionString })': () => postgresStore(wrong({ connectionString: 'postgres://localhost/app' })),
   'redisStore({})': () => redisStore(wrong({})),
   "sqliteStore(':memory:')": () => sqliteStore(':memory:'),
   'createLedger({})': () => createLedger(wrong({})),
+  'createLedger(store)': () => createLedger(wrong(memory)),
   'createLedger({ store: pool })': () => createLedger(wrong({ store: { query: never, connect: never } })),
   'createLedger({ store: ledger })': () => createLedger(wrong({ store: once })),
   'an operation without `effect`': () => once.operation(wrong({ name: 'refund' })),
@@ -60,21 +76,42 @@ const firstUses: Readonly<Record<string, () => unknown>> = {
     const { transactions: _, ...store } = memoryStore()
     createLedger({ store, background: false }).operation(wrong({ name: 'refund', effect: 'transaction' }))
   },
+  'an operation declared after `stop`': async () => {
+    const ended = createLedger({ store: memoryStore(), background: false })
+    await ended.stop()
+    ended.operation({ name: 'late', effect: 'external' })
+  },
   'run without an effect': () => pay.run(identity, 1, wrong(undefined)),
   'run with a number as key': () => pay.run(wrong({ ...identity, key: 7 }), 1, never),
   'run with an empty tenant': () => pay.run({ ...identity, tenant: '' }, 1, never),
   'a `fingerprint` without a result': () => blank.run(identity, 1, never),
   'a leased operation inside a transaction': () => place.run(identity, 1, () => mail.run(identity, 1, never)),
+  'a retry of an effect that returned a function': async () => {
+    const returned = createLedger({ store: memoryStore(), background: false })
+    const make = returned.operation({ name: 'make', effect: 'repeatable' })
+    await make.run(identity, 1, () => never)
+    await make.run(identity, 1, () => never)
+  },
+  'createProtect()': () => createProtect(wrong(undefined)),
   'createProtect without `who`': () => createProtect(wrong({ ledger: once })),
   'createProtect({ ledger: store })': () => createProtect(wrong({ ledger: memory, who: never })),
+  'operationStatus({})': () => operationStatus(wrong({})),
+  'a route whose `who` returns nothing': () => ask(wrong(undefined)),
+  'a route behind a parser that consumed the body': () => ask({ tenant: 'acme', caller: 'shop' }, 'consumed'),
   'protect(handler)': () => protect(wrong(never), wrong(undefined)),
   'protect(definition)': () => protect({ name: 'order.place', effect: 'external' }, wrong(undefined)),
   'a route with `timeout`': () => protect(wrong({ name: 'order.place', effect: 'external', timeout: 5 }), never),
+  'createGuard({ ledger: store })': () => createGuard(wrong({ ledger: memory, name: 'mail', identity: never })),
   'createInbox({ ledger: store })': () => createInbox(wrong({ ledger: sqlite, consumer: 'billing' })),
   'createInbox on the memory store': () => createInbox(wrong({ ledger: once, consumer: 'billing' })),
   'an inbox with `window`': () => createInbox(wrong({ ledger: sql, consumer: 'billing', window: 5 })),
   'createOutbox on the memory store': () => createOutbox(wrong({ store: memory })),
   'createOutbox()': () => createOutbox(wrong(undefined)),
+  'createLocalBus()': () => createLocalBus(wrong(undefined)),
+  'createRabbitmqBroker({ url })': () => createRabbitmqBroker(wrong({ url: 'amqp://localhost' })),
+  'createRabbitmqBroker without a connection': () => createRabbitmqBroker(wrong({})),
+  'createNatsBroker without `jetstream`': () => createNatsBroker(wrong({})),
+  'createTelemetry({})': () => createTelemetry(wrong({})),
   'createRelay without a publisher': () => createRelay(wrong({ store: sqlite })),
   'createSaga without a definition': () => createSaga(wrong({ ledger: sql })),
   'defineSaga()': () => defineSaga(wrong(undefined)),
@@ -94,6 +131,7 @@ const firstUses: Readonly<Record<string, () => unknown>> = {
   'createSqlOrderLog on the memory store': () => createSqlOrderLog(wrong({ store: memory })),
   'createStreamRegion without a log': () => createStreamRegion(wrong({ region: 'eu' })),
   'createGateway()': () => createGateway(wrong(undefined)),
+  'a gateway with `upstrem`': () => createGateway(wrong({ ledger: once, config: { upstrem: 'http://a', routes: [] } })),
   'a gateway without an upstream': () => createGateway(wrong({ ledger: once, config: { routes: [] } })),
   'createClient with `attempst`': () => createClient(wrong({ attempst: 3 })),
   'a client with an intent and no keys': () =>

@@ -1,6 +1,6 @@
 import { OnceError } from '../../../ledger/core/errors.ts'
 import { defaults, limits } from '../../../ledger/core/limits.ts'
-import { wholeOption } from '../../../ledger/core/option-names.ts'
+import { checkOptions, wholeOption } from '../../../ledger/core/option-names.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
 import { createWingTables } from '../../../ledger/store/wing-tables.ts'
 import { createListeners } from '../../../runtime/listeners.ts'
@@ -27,6 +27,15 @@ export interface LocalBusOptions {
   readonly runtime?: Runtime
 }
 
+const localBusOptions = {
+  store: true,
+  leaseMs: true,
+  retryMs: true,
+  keepMs: true,
+  on: true,
+  runtime: true,
+} satisfies Record<keyof LocalBusOptions, true>
+
 export type LocalBusEvent =
   /** A receiver threw, or the store did not answer; both are tried again. */
   | { readonly kind: 'failed'; readonly error: unknown }
@@ -45,6 +54,7 @@ export interface LocalBus extends Publisher, Subscriber, AsyncDisposable {
  * not acknowledged comes again, after a restart, after a crash, and after a lease without a sign of life.
  */
 export function createLocalBus(options: LocalBusOptions): LocalBus {
+  checkOptions('createLocalBus', options, localBusOptions)
   const { store, leaseMs = defaults.localLeaseMs, retryMs = defaults.localRetryMs } = options
   const { keepMs = defaults.localKeepMs, runtime = createRuntime() } = options
   for (const [name, ms] of Object.entries({ leaseMs, retryMs, keepMs })) {

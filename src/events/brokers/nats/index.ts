@@ -1,5 +1,5 @@
 import { brokerLimits } from '../../../ledger/core/limits.ts'
-import { wholeOption } from '../../../ledger/core/option-names.ts'
+import { badOption, checkOptions, wholeOption } from '../../../ledger/core/option-names.ts'
 import { createSubscriptions, type Subscriber } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
 import { publishByKey } from '../by-key.ts'
@@ -34,6 +34,18 @@ export interface NatsBrokerOptions extends BrokerOptions {
   readonly replicas?: number
 }
 
+const natsOptions = {
+  jetstream: true,
+  headers: true,
+  declare: true,
+  deliver: true,
+  ackWaitMs: true,
+  maxAgeMs: true,
+  replicas: true,
+  namespace: true,
+  onError: true,
+} satisfies Record<keyof NatsBrokerOptions, true>
+
 export interface NatsBroker extends Publisher, Subscriber {
   readonly name: 'nats'
   /** Stops every subscription; the connection stays. */
@@ -47,6 +59,13 @@ export interface NatsBroker extends Publisher, Subscriber {
  * published to a topic without a stream is refused.
  */
 export function createNatsBroker(options: NatsBrokerOptions): NatsBroker {
+  checkOptions('createNatsBroker', options, natsOptions)
+  if (typeof options.jetstream?.publish !== 'function') {
+    badOption('NATS broker', 'jetstream', 'must be `jetstream(connection)` of `@nats-io/jetstream`')
+  }
+  if (typeof options.headers !== 'function') {
+    badOption('NATS broker', 'headers', 'must be the function `headers` of `@nats-io/transport-node`')
+  }
   const { jetstream, headers: newHeaders, declare = true, deliver = 'new', replicas = 1 } = options
   const { ackWaitMs = brokerLimits.ackWaitMs, maxAgeMs = brokerLimits.redeliveryHorizonMs } = options
   const { onError = () => {} } = options

@@ -1,5 +1,6 @@
 import { OnceError } from '../../../ledger/core/errors.ts'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
+import { badOption, checkOptions } from '../../../ledger/core/option-names.ts'
 import { createSubscriptions, type Subscriber } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
 import { publishByKey } from '../by-key.ts'
@@ -25,6 +26,13 @@ export interface RabbitmqBrokerOptions extends BrokerOptions {
   readonly redeliveryHorizonMs?: number
 }
 
+const rabbitmqOptions = {
+  connection: true,
+  redeliveryHorizonMs: true,
+  namespace: true,
+  onError: true,
+} satisfies Record<keyof RabbitmqBrokerOptions, true>
+
 export interface RabbitmqBroker extends Publisher, Subscriber {
   readonly name: 'rabbitmq'
   /** Stops every subscription and closes the channels, not the connection. */
@@ -37,6 +45,10 @@ export interface RabbitmqBroker extends Publisher, Subscriber {
  * `NAMESPACE.CONSUMER`, bound to its topics. A binding outlives the subscription that made it.
  */
 export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBroker {
+  checkOptions('createRabbitmqBroker', options, rabbitmqOptions)
+  if (typeof options.connection?.acquire !== 'function') {
+    badOption('RabbitMQ broker', 'connection', 'must be a `Connection` of `rabbitmq-client`: new Connection(url)')
+  }
   const { connection, redeliveryHorizonMs = brokerLimits.redeliveryHorizonMs, onError = () => {} } = options
   const exchange = checkedNamespace(options)
   const confirms = createConfirms(connection, declareExchange)
