@@ -28,35 +28,20 @@ export interface Step<D extends Decision = Decision> {
 
 /** The fields that every state carries; a new state starts from these, so no field of the old one can leak into it. */
 export function common(r: LedgerRecord) {
-  const {
-    id,
-    identity,
-    fingerprint,
-    incarnation,
-    fence,
-    claimId,
-    attempts,
-    claimedAt,
-    pointer,
-    policy,
-    awaited,
-    history,
-    facts,
-  } = r
   return {
-    ...(facts === undefined ? {} : { facts }),
-    id,
-    identity,
-    fingerprint,
-    incarnation,
-    fence,
-    claimId,
-    attempts,
-    claimedAt,
-    pointer,
-    policy,
-    awaited,
-    history,
+    ...(r.facts === undefined ? {} : { facts: r.facts }),
+    id: r.id,
+    identity: r.identity,
+    fingerprint: r.fingerprint,
+    incarnation: r.incarnation,
+    fence: r.fence,
+    claimId: r.claimId,
+    attempts: r.attempts,
+    claimedAt: r.claimedAt,
+    pointer: r.pointer,
+    policy: r.policy,
+    awaited: r.awaited,
+    history: r.history,
   }
 }
 

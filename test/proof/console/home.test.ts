@@ -1,23 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { buildPages } from '../../../console/build.ts'
-import { openBrowser, skip, type TestBrowser } from '../../support/browser.ts'
-import { type Opened, openedService } from '../../support/service/openapi/opened.ts'
+import { test } from 'node:test'
+import { skip } from '../../support/browser.ts'
+import { openPages } from '../../support/service/pages.ts'
 
-let opened: Opened
-let browser: TestBrowser
-
-before(async () => {
-  if (skip !== false) return
-  await buildPages()
-  opened = await openedService()
-  browser = await openBrowser()
-})
-after(async () => {
-  if (skip !== false) return
-  await browser[Symbol.asyncDispose]()
-  await opened[Symbol.asyncDispose]()
-})
+const pages = openPages()
 
 /** What each promise looks like in its answers. */
 const systems = [
@@ -34,8 +20,8 @@ const systems = [
 ] as const
 
 test('each of the five systems keeps its promise when its button is pressed, and again', { skip }, async () => {
-  const { page, assertClean } = await browser.open()
-  await page.goto(opened.service.url)
+  const { page, assertClean } = await pages.browser.open()
+  await page.goto(pages.url)
   for (const { name, button, verdict, repeat } of systems) {
     const system = page.getByRole('region', { name })
     for (const turn of [1, 2]) {
@@ -57,15 +43,15 @@ test('each of the five systems keeps its promise when its button is pressed, and
   ] as const) {
     const link = page.getByRole('navigation').getByRole('link', { name })
     assert.equal(await link.getAttribute('href'), address)
-    assert.equal((await fetch(opened.service.url + address)).status, 200)
+    assert.equal((await fetch(pages.url + address)).status, 200)
   }
   // The same case under another key is refused.
   assertClean(/status of 409 \(Conflict\)$/)
 })
 
 test('by keyboard alone: the first button is reached and pressed', { skip }, async () => {
-  const { page, assertClean } = await browser.open()
-  await page.goto(opened.service.url)
+  const { page, assertClean } = await pages.browser.open()
+  await page.goto(pages.url)
   await page.getByRole('button', { name: 'Send twice' }).waitFor()
   const focused = async () => String(await page.evaluate('document.activeElement.textContent'))
   for (let step = 0; step < 10 && (await focused()) !== 'Send twice'; step++) await page.keyboard.press('Tab')
@@ -75,9 +61,9 @@ test('by keyboard alone: the first button is reached and pressed', { skip }, asy
 })
 
 test('where the server gives no key away, the page says so', { skip }, async () => {
-  const { page } = await browser.open()
+  const { page } = await pages.browser.open()
   await page.route('**/chat/demo', (route) => route.fulfill({ status: 404, body: '{}' }))
-  await page.goto(opened.service.url)
+  await page.goto(pages.url)
   await page.getByText('This server gives no demo key to this page').waitFor()
   assert.equal(await page.getByRole('button', { name: 'Send twice' }).isDisabled(), true)
 })

@@ -12,7 +12,7 @@ import type { Lanes } from '../../store/sql/lanes.ts'
 import type { Connection } from './connection.ts'
 import { inTransaction } from './connection.ts'
 import { decideRound, readRecords } from './decide.ts'
-import { leavesConnectionUsable, stoppedError } from './errors.ts'
+import { errors } from './errors.ts'
 import type { Watchers } from './watch.ts'
 
 export interface ClaimParts {
@@ -74,7 +74,7 @@ export function createClaims({
         }
       }
     } catch (error) {
-      if (!leavesConnectionUsable(error)) connection.destroy(error as Error)
+      if (!errors.leavesConnectionUsable(error)) connection.destroy(error as Error)
       const fault = calls.fault(error, committing ? 'maybe' : 'no')
       // What was committed in an earlier round, or needed no lock, keeps its answer: a grant is never lost.
       if (!answers.some((answer) => answer !== null && 'decision' in answer)) throw fault
@@ -88,7 +88,7 @@ export function createClaims({
     lanes: laneCount,
     flush: (requests, call) =>
       calls.flush(call, (deadline) => lanes.use(deadline, (connection) => decideAll(connection, requests))),
-    stopped: stoppedError,
+    stopped: errors.stoppedError,
   })
   return {
     apply: group.apply,

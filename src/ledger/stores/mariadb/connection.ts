@@ -4,7 +4,7 @@ import { borrowInTime, holdConnection, inTransaction as inTransactionOn } from '
 import type { StoredRow } from '../../store/sql/tables.ts'
 import type { SqlValue } from '../../store/sql.ts'
 import type { MariadbConnection, MariadbPool, MariadbQuery } from './driver.ts'
-import * as errors from './errors.ts'
+import { errors } from './errors.ts'
 
 /** A connection of the pool while the store holds it. */
 export interface Connection extends Held {

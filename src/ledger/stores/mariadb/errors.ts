@@ -30,7 +30,7 @@ function errnoOf(error: unknown): number | null {
   return typeof errno === 'number' && errno > 0 && errno < DRIVER_ERRNO ? errno : null
 }
 
-const errors = createServerErrors('MariaDB', (error) => {
+export const errors = createServerErrors('MariaDB', (error) => {
   const errno = errnoOf(error)
   if (errno === null) return null
   const { sqlState, sqlMessage } = error as { readonly sqlState?: unknown; readonly sqlMessage?: unknown }
@@ -39,18 +39,7 @@ const errors = createServerErrors('MariaDB', (error) => {
   return { kind, reason: `${String(sqlMessage)} (error ${errno})` }
 })
 
-export const {
-  is,
-  isConnectionLost,
-  isSchemaGone,
-  leavesConnectionUsable,
-  storeError,
-  connectError,
-  timeoutError,
-  stoppedError,
-} = errors
-
-export const isBusy = (error: unknown): boolean => is('busy', error)
-export const isSessionOver = (error: unknown): boolean => is('session_over', error)
+export const isBusy = (error: unknown): boolean => errors.is('busy', error)
+export const isSessionOver = (error: unknown): boolean => errors.is('session_over', error)
 export const isLockTimeout = (error: unknown): boolean => errnoOf(error) === LOCK_TIMEOUT
 export const isRolledBack = (error: unknown): boolean => ROLLED_BACK.includes(errnoOf(error) ?? 0)

@@ -16,8 +16,7 @@ import type { Connection } from './connection.ts'
 import { borrow, ISOLATION } from './connection.ts'
 import { decideRound, readRecords } from './decide.ts'
 import type { MariadbPool } from './driver.ts'
-import * as errors from './errors.ts'
-import { isBusy, isLockTimeout, isRolledBack, isSessionOver, storeError } from './errors.ts'
+import { errors, isBusy, isLockTimeout, isRolledBack, isSessionOver } from './errors.ts'
 import type { Watchers } from './watch.ts'
 
 /** What an effect holds inside a transaction on MariaDB. */
@@ -125,7 +124,7 @@ async function isInTransaction(connection: Connection): Promise<boolean> {
 
 async function commit(ground: Ground<Connection>): Promise<void> {
   const { connection } = ground
-  if (connection.broken !== null) throw storeError(connection.broken, 'no')
+  if (connection.broken !== null) throw errors.storeError(connection.broken, 'no')
   const fault = undone.get(connection)
   if (fault !== undefined) throw fault
   // A statement that commits by itself, in a trigger or a procedure, took our part with it.
@@ -139,10 +138,10 @@ async function commit(ground: Ground<Connection>): Promise<void> {
   } catch (error) {
     if (isBusy(error)) {
       await rollBack(connection)
-      throw storeError(error, 'no')
+      throw errors.storeError(error, 'no')
     }
     connection.destroy(error as Error)
-    throw storeError(error, 'maybe')
+    throw errors.storeError(error, 'maybe')
   }
 }
 
@@ -152,7 +151,7 @@ function lost(): OnceError {
 
 function told(error: unknown, { connection }: Ground<Connection>): unknown {
   if (isOnceError(error)) return error
-  return error === connection.broken || isBusy(error) || isSessionOver(error) ? storeError(error, 'no') : error
+  return error === connection.broken || isBusy(error) || isSessionOver(error) ? errors.storeError(error, 'no') : error
 }
 
 /** What else there is commits the transaction by itself (CREATE, ALTER, LOCK TABLES, …), or ends it. */
@@ -170,7 +169,7 @@ function createTx(connection: Connection): Open {
       } catch (error) {
         // The next statement would be on its own, outside of any transaction.
         if (isRolledBack(error) || (isLockTimeout(error) && !(await isInTransaction(connection)))) {
-          const fault = storeError(error, 'no')
+          const fault = errors.storeError(error, 'no')
           undone.set(connection, fault)
           life.end(fault)
         }

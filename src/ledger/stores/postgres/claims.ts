@@ -5,7 +5,7 @@ import type { GroupedClaims } from '../../store/request-group.ts'
 import { createRequestGroup } from '../../store/request-group.ts'
 import { applyBatch } from './batch.ts'
 import type { Core } from './core.ts'
-import { stoppedError } from './errors.ts'
+import { errors } from './errors.ts'
 import type { Lanes } from './lanes.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
@@ -33,7 +33,7 @@ export function createClaims({ core, steps, lanes, laneCount, watchers }: ClaimP
     core.flush(call, (deadline) =>
       lanes.use(deadline, (lane) => applyBatch({ steps, lane, deadline, fault, wake }, requests)),
     )
-  const group = createRequestGroup(createRuntime(), { lanes: laneCount, flush, stopped: stoppedError })
+  const group = createRequestGroup(createRuntime(), { lanes: laneCount, flush, stopped: errors.stoppedError })
   return {
     apply: group.apply,
     onFlush: group.onFlush,

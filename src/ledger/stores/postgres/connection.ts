@@ -3,8 +3,7 @@ import type { Deadline } from '../../store/deadline.ts'
 import type { Held } from '../../store/sql/connection.ts'
 import { borrowInTime, holdConnection } from '../../store/sql/connection.ts'
 import type { PgClient, PgPool, PgQuery, PgResult } from './driver.ts'
-import * as errors from './errors.ts'
-import { SECOND_CLIENT } from './errors.ts'
+import { errors, SECOND_CLIENT } from './errors.ts'
 import { asText } from './statement.ts'
 
 /** A client while the store holds it. */

@@ -40,26 +40,15 @@ function kindOf(error: unknown, code: string): ServerErrorKind {
   return KINDS.find(([, codes]) => codes.test(code))?.[0] ?? 'refused'
 }
 
-const errors = createServerErrors('PostgreSQL', (error) => {
+export const errors = createServerErrors('PostgreSQL', (error) => {
   const sql = sqlErrorOf(error)
   return sql === null ? null : { kind: kindOf(error, sql.code), reason: `${sql.message} (SQLSTATE ${sql.code})` }
 })
 
-export const {
-  is,
-  isConnectionLost,
-  isSchemaGone,
-  leavesConnectionUsable,
-  storeError,
-  connectError,
-  timeoutError,
-  stoppedError,
-} = errors
-
-export const isBusy = (error: unknown): boolean => is('busy', error)
-export const isSessionOver = (error: unknown): boolean => is('session_over', error)
-export const isReadOnly = (error: unknown): boolean => is('read_only', error)
-export const isAborted = (error: unknown): boolean => is('aborted', error)
+export const isBusy = (error: unknown): boolean => errors.is('busy', error)
+export const isSessionOver = (error: unknown): boolean => errors.is('session_over', error)
+export const isReadOnly = (error: unknown): boolean => errors.is('read_only', error)
+export const isAborted = (error: unknown): boolean => errors.is('aborted', error)
 
 /** For a call that waited for a client and got none. */
 export const SECOND_CLIENT =
@@ -72,5 +61,5 @@ export function isUnprepared(error: unknown): boolean {
 
 /** The statement needs a privilege that the user does not have. */
 export function isForbidden(error: unknown): boolean {
-  return is('forbidden', error)
+  return errors.is('forbidden', error)
 }

@@ -17,17 +17,7 @@ import type {
 } from '../../store/port.ts'
 import { inPart } from '../../store/port.ts'
 import { ended, runningTwin } from '../../store/sql/transactions.ts'
-import {
-  abortedError,
-  isAborted,
-  isBusy,
-  isReadOnly,
-  isSchemaGone,
-  isSessionOver,
-  sqlErrorOf,
-  storeError,
-  timeoutError,
-} from './errors.ts'
+import { abortedError, errors, isAborted, isBusy, isReadOnly, isSessionOver, sqlErrorOf } from './errors.ts'
 import { noTables, noTransaction, notBegun, readOnly, tablesToCome } from './foreign-errors.ts'
 import { createSamePlace } from './foreign-place.ts'
 import type { ForeignTx } from './foreign-tx.ts'
@@ -205,11 +195,11 @@ function createAdopted<Handle>(
   function told(error: unknown, tx: ForeignTx): unknown {
     if (tx.lost !== null) return tx.lost
     if (isOnceError(error)) return error
-    if (tx.broken !== null) return storeError(tx.broken, 'no')
+    if (tx.broken !== null) return errors.storeError(tx.broken, 'no')
     const server = serverErrorIn(orm, error)
-    if (server === null && saysConnectionLost(error)) return storeError(error, 'no')
+    if (server === null && saysConnectionLost(error)) return errors.storeError(error, 'no')
     if (isGone(server)) return lostTransaction(error)
-    return isBusy(server) || isSessionOver(server) || isAborted(server) ? storeError(server, 'no') : error
+    return isBusy(server) || isSessionOver(server) || isAborted(server) ? errors.storeError(server, 'no') : error
   }
 
   async function runIn<T>(handle: Handle, ground: Ground, work: (session: Session<Handle>) => Promise<T>): Promise<T> {
@@ -238,10 +228,10 @@ function createAdopted<Handle>(
   /** The ORM itself failed: it could not begin, or not commit. */
   function ormFailure(error: unknown, { applied, began }: Ground): unknown {
     const server = serverErrorIn(orm, error)
-    if (!began) return server === null ? notBegun(orm.name, error) : storeError(server, 'no')
-    if (server === null) return isOnceError(error) ? error : storeError(error, applied)
+    if (!began) return server === null ? notBegun(orm.name, error) : errors.storeError(server, 'no')
+    if (server === null) return isOnceError(error) ? error : errors.storeError(error, applied)
     // What the user's deferred constraints and triggers say at the end is the user's to read.
-    return /^(23|P0)/.test(sqlErrorOf(server)?.code ?? '') ? error : storeError(server, applied)
+    return /^(23|P0)/.test(sqlErrorOf(server)?.code ?? '') ? error : errors.storeError(server, applied)
   }
 
   async function run<T>(ground: Ground, work: (session: Session<Handle>) => Promise<T>): Promise<T> {
@@ -307,7 +297,7 @@ function createAdopted<Handle>(
   }
 
   function withinError(error: unknown, tx: ForeignTx, tablesThere: boolean): unknown {
-    if (isOnceError(error, 'store_unavailable') && isSchemaGone(error.cause)) {
+    if (isOnceError(error, 'store_unavailable') && errors.isSchemaGone(error.cause)) {
       return tablesThere ? noTables(orm.name, error) : tablesToCome(error)
     }
     if (isOnceError(error) && isReadOnly(error.cause)) return readOnly(orm.name, error)
@@ -355,7 +345,7 @@ function lockTimeout({ lockMs }: TransactionCall): string {
 }
 
 function tooLong({ deadline, applied }: Ground): OnceError {
-  if (applied === 'maybe') return timeoutError(deadline.timeoutMs, 'maybe')
+  if (applied === 'maybe') return errors.timeoutError(deadline.timeoutMs, 'maybe')
   return new OnceError('transaction_too_long', `A transaction took more than ${deadline.timeoutMs} ms.`)
 }
 

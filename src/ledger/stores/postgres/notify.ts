@@ -1,5 +1,5 @@
 import type { Connection } from './connection.ts'
-import { leavesConnectionUsable } from './errors.ts'
+import { errors } from './errors.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
 import type { Executor, Statement } from './statement.ts'
@@ -24,7 +24,7 @@ export function createNotify(names: Names): Notify {
     try {
       await on.run(statement, [ids])
     } catch (error) {
-      if (!leavesConnectionUsable(error)) connection.destroy(error as Error)
+      if (!errors.leavesConnectionUsable(error)) connection.destroy(error as Error)
     }
   }
 }

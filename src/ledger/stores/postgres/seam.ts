@@ -9,7 +9,7 @@ import type { Migration, QueryHow, Script, SqlRow, SqlSeam, SqlTx, SqlValue } fr
 import { nowSql } from './clock-sql.ts'
 import type { Core } from './core.ts'
 import { postgres } from './dialect.ts'
-import { isBusy, isSessionOver, leavesConnectionUsable, sqlErrorOf, storeError } from './errors.ts'
+import { errors, isBusy, isSessionOver, sqlErrorOf } from './errors.ts'
 import type { Lanes } from './lanes.ts'
 import { findOwnTables } from './names.ts'
 import { numbered, rowsOf } from './tx.ts'
@@ -19,7 +19,7 @@ const CALL = { timeoutMs: limits.storeCallMs }
 const SCRIPT_CALL = { ...CALL, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
 function told(error: unknown): unknown {
-  return sqlErrorOf(error) === null || isBusy(error) || isSessionOver(error) ? storeError(error, 'maybe') : error
+  return sqlErrorOf(error) === null || isBusy(error) || isSessionOver(error) ? errors.storeError(error, 'maybe') : error
 }
 
 interface SeamParts {
@@ -52,7 +52,7 @@ export function createSqlSeam({ core, watchers, transactions, lanes }: SeamParts
         try {
           return rowsOf<Row>(await lane.query(nameOf(text), numbered(text), values))
         } catch (error) {
-          if (!leavesConnectionUsable(error)) lane.connection.destroy(error as Error)
+          if (!errors.leavesConnectionUsable(error)) lane.connection.destroy(error as Error)
           throw told(error)
         }
       }),

@@ -8,8 +8,7 @@ import { createServerTransactions, ended, runningTwin } from '../../store/sql/tr
 import type { Connection } from './connection.ts'
 import type { Core } from './core.ts'
 import type { PgClient, PgResult } from './driver.ts'
-import * as errors from './errors.ts'
-import { abortedError, isAborted, isBusy, isSessionOver, isUnprepared, sqlErrorOf, storeError } from './errors.ts'
+import { abortedError, errors, isAborted, isBusy, isSessionOver, isUnprepared, sqlErrorOf } from './errors.ts'
 import { lostTransaction } from './foreign-tx.ts'
 import { findOwnTables, quoteText, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
@@ -236,7 +235,7 @@ async function committing(
   send: () => Promise<readonly PgResult[]>,
 ): Promise<readonly PgResult[]> {
   const { connection } = ground
-  if (connection.broken !== null) throw storeError(connection.broken, 'no')
+  if (connection.broken !== null) throw errors.storeError(connection.broken, 'no')
   ground.applied = 'maybe'
   let results: readonly PgResult[]
   try {
@@ -252,11 +251,11 @@ async function committing(
     }
     connection.destroy(error as Error)
     // The message ended there, before COMMIT: nothing was written, and the next try settles apart.
-    if (isUnprepared(error)) throw storeError(error, 'no')
+    if (isUnprepared(error)) throw errors.storeError(error, 'no')
     if (sqlErrorOf(error)?.message.includes(UNSETTLED)) throw removed(error)
     // What the user's deferred constraints and triggers say at the end is the user's to read.
     if (/^(23|P0)/.test(sqlErrorOf(error)?.code ?? '')) throw error
-    throw storeError(error, 'maybe')
+    throw errors.storeError(error, 'maybe')
   }
   // The server says ROLLBACK when it was asked to commit a transaction in which a statement had failed.
   if (results.at(-1)?.command !== 'COMMIT') throw abortedError()
@@ -271,7 +270,7 @@ function told(error: unknown, { connection }: PostgresGround): unknown {
   let cause: unknown = error
   for (let depth = 0; depth < CAUSES && cause instanceof Error; depth++, cause = cause.cause) {
     if (cause === connection.broken || isBusy(cause) || isSessionOver(cause) || isAborted(cause)) {
-      return storeError(cause, 'no')
+      return errors.storeError(cause, 'no')
     }
   }
   return error

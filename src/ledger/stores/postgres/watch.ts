@@ -8,7 +8,7 @@ import { checkRoomTopic, EVERY_TOPIC } from '../../store/sql.ts'
 import type { Clients } from './clients.ts'
 import type { Connection } from './connection.ts'
 import type { PgNotification } from './driver.ts'
-import { leavesConnectionUsable, timeoutError } from './errors.ts'
+import { errors } from './errors.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
 import { createSnapshots, SNAPSHOT_SQL } from './snapshots.ts'
@@ -210,7 +210,7 @@ function createListener(clients: Clients, names: Names, { heard, looked }: Heard
     const deadline = createDeadline(ANSWER_MS, stopping.signal)
     try {
       const connection = await clients.borrow(deadline)
-      deadline.onPassed(() => connection.destroy(timeoutError(ANSWER_MS, 'no')))
+      deadline.onPassed(() => connection.destroy(errors.timeoutError(ANSWER_MS, 'no')))
       const fail = (error: unknown) => {
         connection.destroy(error as Error)
         throw error
@@ -232,13 +232,13 @@ function createListener(clients: Clients, names: Names, { heard, looked }: Heard
   }
 
   async function look(connection: Connection, deadline: Deadline): Promise<void> {
-    deadline.onPassed(() => connection.destroy(timeoutError(ANSWER_MS, 'no')))
+    deadline.onPassed(() => connection.destroy(errors.timeoutError(ANSWER_MS, 'no')))
     try {
       const [result] = await connection.script(SNAPSHOT_SQL)
       const [row] = (result?.rows ?? []) as readonly { readonly snapshot?: string }[]
       looked(row?.snapshot ?? null)
     } catch (error) {
-      if (!leavesConnectionUsable(error)) connection.destroy(error as Error)
+      if (!errors.leavesConnectionUsable(error)) connection.destroy(error as Error)
       looked(null)
     }
   }

@@ -4,7 +4,7 @@ import { createLedger } from 'onceonly'
 import type { PostgresStore } from 'onceonly/postgres'
 import type { Pool } from 'pg'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
-import { leavesConnectionUsable, storeError } from '../../../../src/ledger/stores/postgres/errors.ts'
+import { errors } from '../../../../src/ledger/stores/postgres/errors.ts'
 import { until } from '../../../../src/testing/until.ts'
 import {
   CALL,
@@ -115,8 +115,8 @@ testPostgres('a notification of a room that finds the queue full is worth anothe
   // As node-postgres gives what PostgreSQL 15 reports, `async.c` being the file of NOTIFY.
   const full = (file: string) =>
     Object.assign(new Error('too many notifications in the NOTIFY queue'), { severity: 'ERROR', code: '54000', file })
-  const error = storeError(full('async.c'), 'maybe')
+  const error = errors.storeError(full('async.c'), 'maybe')
   assert.ok(isOnceError(error, 'store_busy') && error.retryable && error.applied === 'no')
-  assert.ok(leavesConnectionUsable(full('async.c')))
-  assert.ok(isOnceError(storeError(full('nbtinsert.c'), 'maybe'), 'row_refused'))
+  assert.ok(errors.leavesConnectionUsable(full('async.c')))
+  assert.ok(isOnceError(errors.storeError(full('nbtinsert.c'), 'maybe'), 'row_refused'))
 })
