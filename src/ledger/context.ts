@@ -76,13 +76,43 @@ export interface Context {
 }
 
 /** The transaction that the current effect runs in. It follows the effect through its awaits. */
-export interface OpenTransaction {
+export class OpenTransaction {
   readonly store: Store
   /** In a part with a handle of its own: that of the part. */
   session: Session<unknown>
-  /** Fires when it ended, also when the store ended it under a running effect. */
-  readonly signal: AbortSignal
-  open: boolean
+  #open = true
+  #ending: AbortController | null = null
+  readonly #reason: () => OnceError
+
+  constructor(store: Store, session: Session<unknown>, reason: () => OnceError) {
+    this.store = store
+    this.session = session
+    this.#reason = reason
+  }
+
+  get open(): boolean {
+    return this.#open
+  }
+
+  /** Fires when it ended, also when the store ended it under a running effect. Made when it is read: few effects do. */
+  get signal(): AbortSignal {
+    const made = this.#ending
+    if (made !== null) return made.signal
+    this.#ending = new AbortController()
+    if (!this.#open) this.#ending.abort(this.#reason())
+    return this.#ending.signal
+  }
+
+  /** Throws once it is over. */
+  check(): void {
+    if (!this.#open) throw this.#reason()
+  }
+
+  end(): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#ending?.abort(this.#reason())
+  }
 }
 
 const current = new AsyncLocalStorage<OpenTransaction>()

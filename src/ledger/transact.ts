@@ -1,6 +1,6 @@
 import { sleep } from '../runtime/runtime.ts'
-import type { Context, OpenTransaction } from './context.ts'
-import { inTransaction, unwatched } from './context.ts'
+import type { Context } from './context.ts'
+import { inTransaction, OpenTransaction, unwatched } from './context.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { effectKeyOf } from './core/identity.ts'
 import { limits } from './core/limits.ts'
@@ -242,19 +242,11 @@ async function runInside(
   effect: Effect,
   turn: Turn,
 ): Promise<Landing> {
-  const ended = new AbortController()
-  const { signal } = ended
-  const transaction: OpenTransaction = { store: context.store, session, signal, open: true }
-  const end = () => {
-    transaction.open = false
-    ended.abort(leaseOver(op.name))
-  }
+  const transaction = new OpenTransaction(context.store, session, () => leaseOver(op.name))
+  const end = () => transaction.end()
   turn.end = end
-  turn.outer?.signal.addEventListener('abort', end, { once: true, signal })
-  const check = () => {
-    if (!transaction.open) throw leaseOver(op.name)
-  }
-  const ground: Ground = { grant, signal: () => signal, check }
+  turn.outer?.signal.addEventListener('abort', end, { once: true, signal: transaction.signal })
+  const ground: Ground = { grant, signal: () => transaction.signal, check: () => transaction.check() }
   const given = contextOf(context, transaction, ground)
   const around = context.around ?? unwatched
   try {

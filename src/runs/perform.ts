@@ -1,5 +1,4 @@
-import type { OpenTransaction } from '../ledger/context.ts'
-import { inTransaction } from '../ledger/context.ts'
+import { inTransaction, OpenTransaction } from '../ledger/context.ts'
 import { decodeValue } from '../ledger/core/codec.ts'
 import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
@@ -246,20 +245,17 @@ async function actInTransaction(
   const { around, run } = execution
   const timeoutMs = Math.min(work.timeoutMs, limits.runTimerMs)
   const call = { timeoutMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
-  const ended = new AbortController()
   let transaction: OpenTransaction | null = null
   try {
     return await around.store.transactions.run(async (session) => {
       const { tx } = session
       // Operations of a ledger on this store join the transaction, and one that needs a lease is refused.
-      transaction = { store: around.store, session, signal: ended.signal, open: true }
+      transaction = new OpenTransaction(around.store, session, () => lost(run.id))
       const result = await inTransaction(transaction, () => work.act(context, start.plan, tx))
       const entry = succeeded(execution, place, start, result)
       if (await around.writes.putIn(tx, { runId: run.id, fence: run.fence }, entry)) return entry
       execution.lose()
-      throw new OnceError('lease_lost', `The run ${run.id} is not this worker's any more.`, {
-        next: 'Another worker continues it.',
-      })
+      throw lost(run.id)
     }, call)
   } catch (error) {
     if (!isOnceError(error) || error.applied !== 'maybe') throw error
@@ -271,12 +267,16 @@ async function actInTransaction(
   } finally {
     // The store may have ended it while the step still ran: what the step does later is outside.
     endTransaction(transaction)
-    ended.abort()
   }
 }
 
 function endTransaction(transaction: OpenTransaction | null): void {
-  if (transaction !== null) transaction.open = false
+  transaction?.end()
+}
+
+function lost(runId: string): OnceError {
+  const next = 'Another worker continues it.'
+  return new OnceError('lease_lost', `The run ${runId} is not this worker's any more.`, { next })
 }
 
 function contextOf(

@@ -22,12 +22,13 @@ import { noTables, noTransaction, notBegun, readOnly, tablesToCome } from './for
 import { createSamePlace } from './foreign-place.ts'
 import type { ForeignTx } from './foreign-tx.ts'
 import { createForeignTx, isGone, lostTransaction, saysConnectionLost, serverErrorIn } from './foreign-tx.ts'
+import { MARK } from './mark.ts'
 import { findOwnTables, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
 import type { TextRow } from './statement.ts'
 import { plannedOn } from './statement.ts'
 import type { TransactionParts } from './transactions.ts'
-import { isPatient, MARK, SERVER_GRACE_MS } from './transactions.ts'
+import { isPatient, SERVER_GRACE_MS } from './transactions.ts'
 
 /** The settings of a transaction that the ledger changes, and puts back in a transaction of others. */
 const LOCK = 'lock_timeout'

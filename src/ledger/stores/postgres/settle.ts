@@ -7,6 +7,7 @@ import type { Answers } from '../../store/sql/decide.ts'
 import { wholeMs } from '../../store/sql/decide.ts'
 import { unfit } from '../../store/sql/fit.ts'
 import { statementNowSql } from './clock-sql.ts'
+import { failUnlessMarked } from './mark.ts'
 import type { Names } from './names.ts'
 import type { Executor, Script, ScriptForm, Statement, TextRow } from './statement.ts'
 import { arraysOf, awaitedCode, plainId, scriptOf, text } from './statement.ts'
@@ -22,7 +23,7 @@ export interface SettleRunning {
   /** One settle, to be sent together with other statements. It fails when there is nothing to settle. */
   readonly script: Script
   /** Null when the settle cannot be written so. */
-  text(request: SettleRequest, form: ScriptForm): string | null
+  text(request: SettleRequest, form: ScriptForm, mark: string): string | null
   /** What the server answered to that. */
   answer(request: SettleRequest, row: unknown): AppliedDecision
 }
@@ -57,8 +58,8 @@ export function createSettle(names: Names): SettleRunning {
   }
   return Object.assign(settle, {
     script,
-    text: (request: SettleRequest, form: ScriptForm) =>
-      settlesPlainly(request) && unfit(request) === null ? script[form](valuesOf(request)) : null,
+    text: (request: SettleRequest, form: ScriptForm, mark: string) =>
+      settlesPlainly(request) && unfit(request) === null ? script[form]([...valuesOf(request), mark]) : null,
     answer: (request: SettleRequest, row: unknown) => settled(request, row as TextRow),
   })
 }
@@ -112,17 +113,19 @@ function oneSettle(names: Names): Statement {
 /** In the error of a settle that found nothing to settle. */
 export const UNSETTLED = 'onceonly: not settled'
 
-/** A plan that is kept from the time when the table was small would read all of it; the user's own setting comes back. */
-const USE_INDEX = 'onceonly.seqscan'
-export const useIndex = `set_config('${USE_INDEX}', current_setting('enable_seqscan'), true),
-  set_config('enable_seqscan', 'off', true)`
-const useAny = `set_config('enable_seqscan', current_setting('${USE_INDEX}'), true)`
+/**
+ * A plan that is kept from the time when the table was small would read all of it. Triggers that run at the commit
+ * have the default again, and the session's own setting comes back after it.
+ */
+export function usingIndex(settle: string): string {
+  return `SET LOCAL enable_seqscan = off; ${settle}; SET LOCAL enable_seqscan TO DEFAULT`
+}
 
-/** The whole message fails with it, so that no effect is committed without its outcome. */
+/** The whole message fails with it, so that no effect is committed without its outcome, or outside of its transaction. */
 function settleOrFail({ text: settle }: Statement): string {
   const failing = `concat('${UNSETTLED} ', statement_timestamp())::integer`
   return `WITH settled AS (${settle})
-    SELECT settled.*, ${useAny}, CASE WHEN settled.now IS NULL THEN ${failing} ELSE 0 END AS checked
+    SELECT settled.*, CASE ${failUnlessMarked('$13')} WHEN settled.now IS NULL THEN ${failing} ELSE 0 END AS checked
     FROM (SELECT 1) AS one LEFT JOIN settled ON true`
 }
 

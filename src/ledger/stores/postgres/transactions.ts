@@ -10,9 +10,10 @@ import type { Core } from './core.ts'
 import type { PgClient, PgResult } from './driver.ts'
 import { abortedError, errors, isAborted, isBusy, isSessionOver, isUnprepared, sqlErrorOf } from './errors.ts'
 import { lostTransaction } from './foreign-tx.ts'
+import { failUnlessMarked, MARK, OTHER } from './mark.ts'
 import { findOwnTables, quoteText, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
-import { UNSETTLED, useIndex } from './settle.ts'
+import { UNSETTLED, usingIndex } from './settle.ts'
 import type { ScriptForm } from './statement.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
@@ -28,8 +29,6 @@ export interface TransactionParts {
 
 /** The server ends a transaction whose process was paused or lost its network; a living one keeps its own deadline. */
 export const SERVER_GRACE_MS = SECOND
-export const MARK = 'onceonly.transaction'
-const OTHER = 'onceonly: another transaction'
 
 type PostgresGround = Ground<Connection>
 
@@ -66,7 +65,7 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
       const form = formIn(core)
       const prepared = form === 'inline' || (!settlesApart && open.keepsPrepared())
       const may = prepared && ground.claimed !== null && open.depth() === 0
-      const text = may ? steps.settle.text(request, form) : null
+      const text = may ? steps.settle.text(request, form, ground.mark) : null
       if (text === null) return null
       const row = settleLast(ground, open, text, () => void (settlesApart = true))
       return row.then((given) => steps.settle.answer(request, given))
@@ -100,14 +99,16 @@ async function begin(core: Core, steps: Steps, ground: PostgresGround): Promise<
     idle_in_transaction_session_timeout: serverMs,
     [MARK]: mark,
   }
-  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', ${quoteText(`${value}`)}, true)`)
+  // Each a statement without a result: a function call for each would be parsed, planned and answered with a row.
+  const set = Object.entries(settings).map(([name, value]) => `SET LOCAL ${name} = ${quoteText(`${value}`)};`)
   const claim =
     call.claim === undefined || !isPatient(call) ? null : claimText(core, steps, connection.client, call.claim)
   try {
     const results = await connection.script(
       `${claim === null ? '' : claim.prepare}
        BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-       SELECT ${set.join(', ')}${twin === null ? '' : `, ${checkFree(recordLock(names, twin))}`};
+       ${set.join(' ')}
+       ${twin === null ? '' : `SELECT ${checkFree(recordLock(names, twin))};`}
        ${findOwnTables(names, 'transaction')}
        ${claim === null ? '' : `${claim.execute}; SAVEPOINT ${PART}`}`,
     )
@@ -174,13 +175,8 @@ function checkFree(lock: string): string {
   return `CASE WHEN pg_try_advisory_xact_lock(${lock}) THEN 0 ELSE ${failing} END`
 }
 
-/**
- * Fails unless this is still our transaction, and with it whatever stands behind it in the same message. Code that kept
- * the connection from elsewhere may have ended it, and the statements after that were on their own.
- */
 function checkMark({ mark }: PostgresGround): string {
-  const current = `current_setting('${MARK}', true)`
-  return `SELECT CASE WHEN ${current} = ${quoteText(mark)} THEN 0 ELSE concat('${OTHER} ', ${current})::integer END`
+  return `SELECT CASE ${failUnlessMarked(quoteText(mark))} ELSE 0 END`
 }
 
 function isOther(error: unknown): boolean {
@@ -220,14 +216,14 @@ async function settleLast(
   unprepared: () => void,
 ): Promise<unknown> {
   ground.over = true
-  const send = () => open.end(`${checkMark(ground)}, ${useIndex}; ${settle}; COMMIT`, ended)
+  const send = () => open.end(`${usingIndex(settle)}; COMMIT`, ended)
   const results = await committing(ground, () =>
     send().catch((error: unknown) => {
       if (isUnprepared(error)) unprepared()
       throw error
     }),
   )
-  return results.at(-2)?.rows[0]
+  return results.at(-3)?.rows[0]
 }
 
 async function committing(
