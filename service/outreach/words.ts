@@ -2,6 +2,7 @@ import type { EntryState, Replay, ReplayStep, RunState } from 'onceonly/run'
 
 /** Words that clients read, held to those of the engine. */
 export const runStates = [
+  'queued',
   'running',
   'sleeping',
   'succeeded',

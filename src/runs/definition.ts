@@ -1,7 +1,7 @@
 import { OnceError } from '../ledger/core/errors.ts'
 import { exceedsBytes } from '../ledger/core/identity.ts'
 import { limits } from '../ledger/core/limits.ts'
-import { kindOf } from '../ledger/core/option-names.ts'
+import { checkOptions, kindOf, wholeOption } from '../ledger/core/option-names.ts'
 import type { RunContext } from './context.ts'
 
 /** A durable function: its steps are recorded, so that any worker can continue where another one stopped. */
@@ -10,6 +10,8 @@ export interface RunDefinition<I = unknown, O = unknown> {
   readonly name: string
   /** A run remembers the version under which it was started. */
   readonly version: number
+  /** How long a run may take before it fails, in milliseconds; null for as long as it wants. */
+  readonly timeoutMs: number | null
   /** The function that awaits its steps. */
   readonly body: RunBody<I, O>
 }
@@ -19,6 +21,12 @@ export type RunBody<I, O> = (run: RunContext, input: I) => Promise<O>
 export interface RunOptions {
   /** The version under which new runs of this definition start. @default 1 */
   readonly version?: number
+  /**
+   * How long a run may take in all, in milliseconds, by the store's clock: then it fails with `run_timed_out`. The time a run
+   * waits in a queue does not count.
+   * @default unlimited
+   */
+  readonly timeoutMs?: number
 }
 
 /**
@@ -36,7 +44,8 @@ export interface RunOptions {
  * ```
  */
 export function defineRun<I, O>(name: string, body: RunBody<I, O>, options: RunOptions = {}): RunDefinition<I, O> {
-  const { version = 1 } = options
+  checkOptions('defineRun', options, { version: true, timeoutMs: true })
+  const { version = 1, timeoutMs = null } = options
   checkName('run', name)
   if (typeof body !== 'function') {
     throw new OnceError('bad_option', `The run ${name} needs a body: a function, not ${kindOf(body)}.`)
@@ -47,7 +56,8 @@ export function defineRun<I, O>(name: string, body: RunBody<I, O>, options: RunO
       `The version of the run ${name} is not a whole number from 1 to ${limits.runVersions}.`,
     )
   }
-  return { name, version, body }
+  if (timeoutMs !== null) wholeOption(`The run ${name}:`, 'timeoutMs', timeoutMs, 1, limits.runTimeoutMs)
+  return { name, version, timeoutMs, body }
 }
 
 /** Names become paths, so that a slash would let two of them meet. */

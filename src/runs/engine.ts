@@ -7,6 +7,7 @@ import type { SqlStore } from '../ledger/store/port.ts'
 import { createListeners } from '../runtime/listeners.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { createRuntime } from '../runtime/runtime.ts'
+import { createAdmission } from './admission.ts'
 import type { RunDefinition } from './definition.ts'
 import { checkId } from './definition.ts'
 import type { RunEnd } from './ends.ts'
@@ -20,6 +21,11 @@ import { inputOf, newRun } from './new-run.ts'
 import type { RunPage, RunQuery } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
 import { endedLongAgo, stillRunning } from './problems.ts'
+import type { EnqueueOptions, Queue } from './queue.ts'
+import { checkEnqueue, queuesOf } from './queue.ts'
+import type { QueueOperator } from './queue-operator.ts'
+import { createQueueOperator } from './queue-operator.ts'
+import { createEnqueuing, queuedRun } from './queued.ts'
 import type { Replay, ReplayOptions } from './replay.ts'
 import { isKept, isKnownBy, replayRun } from './replay.ts'
 import type { Schedule } from './schedule.ts'
@@ -40,6 +46,8 @@ export interface EngineOptions {
   readonly runs: readonly RunDefinition<any, any>[]
   /** Schedules whose runs this process starts at their times; their definitions stand in `runs`. @default none */
   readonly schedules?: readonly Schedule[]
+  /** Queues into which this process enqueues runs, and out of which it takes them. @default none */
+  readonly queues?: readonly Queue[]
   /** Runs that this process drives at once. @default 100 */
   readonly concurrency?: number
   /** How long the others wait before they take over from a process that says nothing. @default 30_000 */
@@ -64,6 +72,7 @@ const engineOptions = {
   store: true,
   runs: true,
   schedules: true,
+  queues: true,
   concurrency: true,
   leaseMs: true,
   pollMs: true,
@@ -87,7 +96,7 @@ export interface StartOptions<I> {
 
 export interface RunHandle<O> {
   readonly runId: string
-  /** Waits for the end. Rejects with `run_failed`, `run_cancelled`, or after the time with `in_progress`. */
+  /** Waits for the end. Rejects with `run_failed`, `run_timed_out`, `run_cancelled`, or after the time with `in_progress`. */
   result(options?: { readonly waitMs?: number }): Promise<O>
   view(): Promise<RunView>
 }
@@ -95,6 +104,11 @@ export interface RunHandle<O> {
 /** Durable runs on one store. Any number of processes share the work; none of them is special. */
 export interface Engine extends RunOperator {
   start<I, O>(definition: RunDefinition<I, O>, options: StartOptions<I>): Promise<RunHandle<O>>
+  /**
+   * Lets a run begin when its queue has a place for it, in this process or another one. The same `runId` again returns the same
+   * run, and so does the same `dedupKey` while its run waits or runs.
+   */
+  enqueue<I, O>(definition: RunDefinition<I, O>, options: EnqueueOptions<I>): Promise<RunHandle<O>>
   handle<O = unknown>(runId: string): RunHandle<O>
   /** Replays the run with today's code: dry by default. Refuses to continue a run that diverges. */
   replay(runId: string, options?: ReplayOptions): Promise<Replay>
@@ -102,6 +116,8 @@ export interface Engine extends RunOperator {
   list(query: RunQuery): Promise<RunPage>
   /** The schedules in the store: listed, paused, resumed, triggered. */
   readonly schedules: ScheduleOperator
+  /** The queues in the store: listed, paused, resumed. */
+  readonly queues: QueueOperator
   /** Hands its runs over to others and ends. The store stays open: it is yours. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -135,6 +151,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const definitions = new Map(runs.map((run) => [run.name, run]))
   if (definitions.size < runs.length) throw new OnceError('bad_option', 'Two runs have the same name.')
   const schedules = schedulesOf(options.schedules ?? [], definitions)
+  const queues = queuesOf(options.queues ?? [])
   await sql.migrate(RUN_ROOM, runMigrations)
 
   const time = createTime(store, runtime)
@@ -147,6 +164,8 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     if (event.kind === 'lost') ends.announce(event.runId, null)
     listeners.emit(event)
   }
+  const admission = createAdmission(runtime, store, queues, definitions.values())
+  const enqueuing = createEnqueuing(runtime, sql, time.learn)
   const worker = createWorker({
     around: {
       store,
@@ -162,6 +181,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     holding,
     definitions,
     scheduler: createScheduler(store, schedules),
+    admission,
     concurrency: options.concurrency ?? limits.runConcurrency,
     leaseMs: options.leaseMs ?? defaults.leaseMs,
     pollMs: options.pollMs ?? limits.safetyPollMs,
@@ -170,6 +190,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       ends.announce(id, ended ? { id, state, result, failure: readFailure(failure) } : null),
   })
   if (work) await worker.begin()
+  else await admission.register()
   const wake = () => {
     if (work) void worker.look()
   }
@@ -182,9 +203,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     restarts: string | null = null,
   ): Promise<RunHandle<O>> {
     checkId('run', given.runId)
-    if (definitions.get(definition.name)?.body !== definition.body) {
-      throw new OnceError('bad_option', `The run ${definition.name} is not registered: pass it to createEngine.`)
-    }
+    checkRegistered(definition)
     using place = work ? worker.reserve() : null
     const fresh = newRun(definition, given, {
       worker: place === null ? null : worker.id,
@@ -198,16 +217,39 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     return handle(row.id)
   }
 
+  function checkRegistered({ name, body }: Pick<RunDefinition<never>, 'name' | 'body'>): void {
+    if ((definitions.get(name)?.body as unknown) === body) return
+    throw new OnceError('bad_option', `The run ${name} is not registered: pass it to createEngine.`)
+  }
+
+  async function enqueue<I, O>(definition: RunDefinition<I, O>, given: EnqueueOptions<I>): Promise<RunHandle<O>> {
+    checkRegistered(definition)
+    const { runId = runtime.newId() } = given
+    const run = queuedRun(definition, { ...given, runId }, checkEnqueue(queues, { ...given, runId }), time.nearNow())
+    const { created, row } = await enqueuing.enqueue(run)
+    if (row.id === run.id) checkSame(definition, run, row)
+    if (created) emit({ kind: 'queued', runId: row.id, definition: definition.name, queue: run.queue.name })
+    wake()
+    return handle(row.id)
+  }
+
+  function checkSame(
+    definition: Pick<RunDefinition<never>, 'name'>,
+    given: Pick<RunRow, 'inputFingerprint'>,
+    row: RunRow,
+  ) {
+    if (row.definition === definition.name && row.inputFingerprint === given.inputFingerprint) return
+    throw new RunError('run_conflict', `The run ${row.id} was started with another definition or input.`, {
+      details: { runId: row.id, definition: row.definition },
+    })
+  }
+
   async function found<I, O>(
     definition: RunDefinition<I, O>,
     given: StartOptions<I>,
     row: RunRow,
   ): Promise<RunHandle<O>> {
-    if (row.definition !== definition.name || row.inputFingerprint !== inputOf(given).inputFingerprint) {
-      throw new RunError('run_conflict', `The run ${row.id} was started with another definition or input.`, {
-        details: { runId: row.id, definition: row.definition },
-      })
-    }
+    checkSame(definition, inputOf(given), row)
     const { ifFinished = 'return' } = given
     if (row.endedAt === null || ifFinished === 'return') return handle(row.id)
     if (ifFinished === 'reject') {
@@ -294,10 +336,12 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       checkOptions('`start`', given, { runId: true, input: true, ifFinished: true })
       return start(definition, given)
     },
+    enqueue,
     handle,
     replay,
     ...operator,
     schedules: createScheduleOperator(sql, { wake }),
+    queues: createQueueOperator(sql, { wake }),
     stop,
     [Symbol.asyncDispose]: stop,
   }
@@ -336,8 +380,12 @@ function resultOf(row: RunEnd): unknown {
     case 'cancelled':
       throw new RunError('run_cancelled', `The run ${row.id} was cancelled.`)
     default: {
+      const details = { runId: row.id, failure: row.failure }
+      if (row.failure?.code === 'run_timed_out') {
+        throw new RunError('run_timed_out', `The run ${row.id} took longer than its \`timeoutMs\`.`, { details })
+      }
       const text = `The run ${row.id} failed: ${row.failure?.message ?? 'no reason was recorded'}`
-      throw new RunError('run_failed', text, { details: { runId: row.id, failure: row.failure } })
+      throw new RunError('run_failed', text, { details })
     }
   }
 }

@@ -65,7 +65,8 @@ export type RecordedValue =
   /** A change that the code of this run knows. */
   | { readonly kind: 'version'; readonly value: string }
 
-export type RunState = 'running' | 'sleeping' | 'unknown' | 'succeeded' | 'failed' | 'cancelled'
+/** `queued`: it has not begun, because its queue has not let it in. */
+export type RunState = 'queued' | 'running' | 'sleeping' | 'unknown' | 'succeeded' | 'failed' | 'cancelled'
 
 /** A run as it stands in the store. */
 export interface RunRow {
@@ -92,6 +93,26 @@ export interface RunRow {
   readonly restarts: string | null
   /** Workers that ended one after the other while they had it, and nothing was recorded in between. */
   readonly takeovers: number
+  /** How long it may take, from its start or from when its queue let it in; null for as long as it wants. */
+  readonly timeoutMs: number | null
+  /** When it fails unless it has ended; null while nothing limits it. */
+  readonly deadlineAt: number | null
+  /** Its place in a queue; null for a run that was started. */
+  readonly queue: QueuePlace | null
+}
+
+/** Where a run stands in its queue. */
+export interface QueuePlace {
+  /** The queue. */
+  readonly name: string
+  /** What it shares the places of its key with; empty without a key. */
+  readonly key: string
+  readonly dedupKey: string | null
+  readonly priority: number
+  /** Before that it was not to begin. */
+  readonly readyAt: number
+  /** When the queue let it in; null while it waits. */
+  readonly admittedAt: number | null
 }
 
 /** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */

@@ -27,6 +27,11 @@ export const runErrors = {
     applied: 'maybe',
     next: 'Look at the failed step; after a fix `resume` the run, or start another one.',
   },
+  run_timed_out: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'Look at the step it was at; `resume` it for the same time again, or give its definition more `timeoutMs`.',
+  },
   run_cancelled: { retryable: false, applied: 'maybe', next: 'Start another run if it is still wanted.' },
   step_failed: {
     retryable: false,

@@ -3,6 +3,8 @@ import type { EntryState, RunState } from './entry.ts'
 /** Events of an engine, for logs, metrics and tests. */
 export type RunEvent =
   | { readonly kind: 'started'; readonly runId: string; readonly definition: string }
+  /** A run waits in a queue; `started` follows when the queue lets it in. */
+  | { readonly kind: 'queued'; readonly runId: string; readonly definition: string; readonly queue: string }
   /** A worker put a run down: it ended, sleeps, or waits for an operator. */
   | { readonly kind: 'left'; readonly runId: string; readonly definition: string; readonly state: RunState }
   /**
@@ -21,6 +23,16 @@ export type RunEvent =
    * it.
    */
   | { readonly kind: 'parked'; readonly runId: string; readonly definition: string; readonly takeovers: number }
+  /** Most of its journal's room is used: end it soon, or let it continue in another run. Once, when it becomes so. */
+  | {
+      readonly kind: 'journal_filling'
+      readonly runId: string
+      readonly definition: string
+      /** Lines of the journal, of 50 000. */
+      readonly lines: number
+      /** Characters of plans and results, of 64 Mi. */
+      readonly chars: number
+    }
   /** Another worker has it, or an operator took it away; steps under way record nothing. */
   | { readonly kind: 'lost'; readonly runId: string }
   | { readonly kind: 'background_failed'; readonly runId: string | null; readonly error: unknown }

@@ -154,6 +154,7 @@ export function createExecution(
   let lineCount = journal.entries.length
   let charCount = journal.entries.reduce((sum, entry) => sum + charsOf(entry), 0)
   let positions = journal.entries.reduce((most, { position }) => Math.max(most, position + 1), 0)
+  let isFilling = isMostlyFull()
   let active = 0
   let over = false
   let hasRaced = false
@@ -241,7 +242,27 @@ export function createExecution(
     progressed.resolve()
     if (entry.kind === 'race') hasRaced = true
     charCount += charsOf(entry)
+    reportFilling()
     return keep(entry)
+  }
+
+  /** A journal that was read in this state was reported before. */
+  function reportFilling(): void {
+    const before = isFilling
+    isFilling = isMostlyFull()
+    if (before || !isFilling) return
+    around.emit({
+      kind: 'journal_filling',
+      runId: run.id,
+      definition: run.definition,
+      lines: lineCount,
+      chars: charCount,
+    })
+  }
+
+  function isMostlyFull(): boolean {
+    const share = Math.max(lineCount / limits.runEntries, charCount / limits.runJournalChars)
+    return share >= limits.runFullShare
   }
 
   function mustHaveRoom({ recorded, stepId }: Place): void {

@@ -102,7 +102,17 @@ async function sourceOf(fixture: FixtureSource): Promise<unknown> {
 }
 
 /** What only a worker needs to know of a run. */
-const unheld = { worker: null, fence: 0, dueAt: null, takenAt: null, takenBefore: null, takeovers: 0 }
+const unheld = {
+  worker: null,
+  fence: 0,
+  dueAt: null,
+  takenAt: null,
+  takenBefore: null,
+  takeovers: 0,
+  timeoutMs: null,
+  deadlineAt: null,
+  queue: null,
+}
 
 /** The recorded text is JSON, with marks where JSON has no word for a value: as it stands, a person can read it. */
 function jsonOf(text: string | null): unknown {

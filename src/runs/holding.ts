@@ -9,7 +9,7 @@ import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
-import { RUNS, WORKERS } from './tables.ts'
+import { HAS_DEADLINE, RUN_TOPIC, RUNS, WORKERS } from './tables.ts'
 
 /** How workers take runs and keep them. Leases belong to workers, fences to runs; time is the store's. */
 export interface Holding {
@@ -35,8 +35,13 @@ export interface Holding {
    * for one that does: a deploy is under way.
    */
   take(worker: string, limit: number): Promise<readonly RunRow[]>
-  /** After how many milliseconds a run is due, or has a mark; null when none waits. A poll of an idle process is one read. */
-  dueIn(): Promise<number | null>
+  /**
+   * After how many milliseconds a run is due, or has a mark, and when the next one times out; null when none does. A poll of
+   * an idle process is one read.
+   */
+  dueIn(): Promise<{ readonly dueMs: number | null; readonly timeoutMs: number | null }>
+  /** Ends runs that took too long, also those that a worker drives: answers those. */
+  timeOut(): Promise<readonly TimedOutRun[]>
   /** Takes a run on its last takeover, one that has been due for so long. */
   takeLast(worker: string, dueForMs: number): Promise<RunRow | null>
   /** The marks that signals and people have left on runs that it has. */
@@ -46,6 +51,8 @@ export interface Holding {
 }
 
 export type ParkedRun = Pick<RunRow, 'definition' | 'takeovers'> & { readonly runId: string }
+
+export type TimedOutRun = Pick<RunRow, 'definition'> & { readonly runId: string }
 
 interface HoldingOptions {
   readonly definitions?: Iterable<RunDefinition>
@@ -64,7 +71,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
   const takeSql = (free: string) =>
     leases.takeText({
       endless: 'NULL',
-      free: `${free} and worker is null`,
+      free: `${free} and worker is null and state <> 'queued'`,
       which: `exists (select 1 from ${dialect.recordsOf({ name: 'text', version: 'bigint' })}
         where x.name = onceonly_runs.definition and x.version >= onceonly_runs.version)`,
       order: 'due_at',
@@ -150,10 +157,21 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
       return takeBy(takeText, [worker, known, limit])
     },
     async dueIn() {
-      const [row] = await query<{ due: unknown }>(
-        `select due_at - (select ${now}) as due from onceonly_runs where due_at is not null order by due_at limit 1`,
+      const [row] = await query<{ due: unknown; timeout: unknown }>(
+        `select (select due_at from onceonly_runs where due_at is not null order by due_at limit 1) - ${now} as due,
+          (select deadline_at from onceonly_runs where ${HAS_DEADLINE} order by deadline_at limit 1) - ${now} as timeout`,
       )
-      return numberOrNull(row?.due)
+      return { dueMs: numberOrNull(row?.due), timeoutMs: numberOrNull(row?.timeout) }
+    },
+    async timeOut() {
+      const next = `select id from onceonly_runs where ${HAS_DEADLINE} and deadline_at <= (select ${now})
+        order by deadline_at limit ${limits.runTake} ${dialect.lock('for update of onceonly_runs skip locked')}`
+      const text = `update onceonly_runs set state = 'failed', failure = ${dialect.place('text')}, ended_at = ${now},
+          due_at = null, worker = null, fence = fence + 1
+        where ${dialect.isAnyOf('id', next)}
+        returning id, definition, case when queue is not null then ${sql.wake(RUN_TOPIC)} end as woken`
+      const ended = await query<{ id: string; definition: string }>(text, [JSON.stringify(timedOutFailure())])
+      return ended.map(({ id: runId, definition }) => ({ runId, definition }))
     },
     async takeLast(worker, dueForMs) {
       const [taken] = await takeBy(takeLastText, [worker, dueForMs, known, 1])
@@ -177,6 +195,11 @@ const IS_ORPHAN = `worker is not null
 const TAKEOVERS = `(case when exists (select 1 from onceonly_run_steps s where s.run_id = onceonly_runs.id
   and s.at >= onceonly_runs.taken_at and s.state in ('succeeded', 'failed', 'abandoned')) then 1 else takeovers + 1 end)`
 const IS_POISON = `${TAKEOVERS} >= ${limits.runTakeovers}`
+
+function timedOutFailure(): Failure {
+  const message = 'It did not end within its `timeoutMs`. Steps under way were left, and may have happened.'
+  return { name: 'Error', code: 'run_timed_out', message }
+}
 
 function parkedFailure(): Failure {
   const message = `${limits.runTakeovers} workers in a row ended while they drove this run, and nothing was recorded in between. Find out what ends them; then \`resume\` the run, or \`cancel\` it.`

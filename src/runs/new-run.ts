@@ -20,7 +20,7 @@ interface Start {
 
 /** The row of a run that is about to start. */
 export function newRun(
-  { name, version }: Pick<RunDefinition, 'name' | 'version'>,
+  { name, version, timeoutMs }: Pick<RunDefinition, 'name' | 'version' | 'timeoutMs'>,
   given: Given,
   { worker, now, restarts = null }: Start,
 ): RunRow {
@@ -42,6 +42,9 @@ export function newRun(
     endedAt: null,
     restarts,
     takeovers: 0,
+    timeoutMs,
+    deadlineAt: timeoutMs === null ? null : now + timeoutMs,
+    queue: null,
   }
 }
 

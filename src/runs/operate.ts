@@ -20,6 +20,8 @@ import { summaryOf, viewOf } from './view.ts'
 export interface RunQuery {
   readonly state?: RunState
   readonly definition?: string
+  /** Only runs that were enqueued there. */
+  readonly queue?: string
   /** Only runs whose ids have this before their first slash: for services that put the tenant there. */
   readonly scope?: string
   readonly limit?: number
@@ -103,7 +105,9 @@ export function createRunOperator(
    * when it has ended.
    */
   async function makeDue(by: Query, runId: string): Promise<boolean> {
-    const mark = `case when worker is not null and due_at >= ${now} then due_at + 1 else ${now} end`
+    // One that its queue has not let in waits for that, whatever comes.
+    const mark = `case when state = 'queued' then due_at
+      when worker is not null and due_at >= ${now} then due_at + 1 else ${now} end`
     const due = await by(
       `update onceonly_runs set due_at = ${mark} where id = ? and ended_at is null returning ${woken}`,
       [runId],
@@ -171,8 +175,9 @@ export function createRunOperator(
     },
     async cancel(runId) {
       await row(runId)
-      const ended = await cancelBy(query, now, runId)
+      const ended = await cancelBy(query, sql, runId)
       near.drop(runId)
+      near.wake()
       return ended
     },
     async resume(runId) {
@@ -186,11 +191,11 @@ export function createRunOperator(
         )
         if (parked.length > 0) return
         const resumed = await by(
-          `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ${now}, fence = fence + 1
-            where id = ? and state = 'failed' and ended_at >= ? returning ${woken}`,
+          `update onceonly_runs set failure = null, ended_at = null, fence = fence + 1, ${beginsAgain(now)}
+            where id = ? and state = 'failed' and ended_at >= ? and not exists (${TWIN}) returning ${woken}`,
           [runId, at - limits.runKeepMs],
         )
-        if (resumed.length === 0) throw notResumable(await rowBy(by, runId))
+        if (resumed.length === 0) throw notResumable(await rowBy(by, runId), at)
         // The run has not ended there after all.
         await by(
           `delete from onceonly_run_steps
@@ -244,10 +249,27 @@ async function isThere(by: Query, runId: string, id: string): Promise<boolean> {
   return (await by('select id from onceonly_run_signals where run_id = ? and id = ?', [runId, id])).length > 0
 }
 
-function notResumable({ id, state }: RunRow): OnceError {
-  return state === 'failed'
-    ? endedLongAgo(id)
-    : notResolvable(`Only a failed or a parked run can be resumed; ${id} is ${state}.`)
+function notResumable({ id, state, endedAt, queue }: RunRow, now: number): OnceError {
+  if (state !== 'failed') return notResolvable(`Only a failed or a parked run can be resumed; ${id} is ${state}.`)
+  if (endedAt === null || endedAt < now - limits.runKeepMs) return endedLongAgo(id)
+  return notResolvable(`Another run of ${queue?.dedupKey} waits or runs in the queue ${queue?.name}.`)
+}
+
+/** Another run has taken the place of its dedupKey. */
+const TWIN = `select 1 from onceonly_runs twin where twin.queue = onceonly_runs.queue
+  and twin.dedup_key = onceonly_runs.dedup_key and twin.dedup_key is not null and twin.ended_at is null`
+
+/**
+ * A run of a queue is let in again like any other. The time when it was let in before is overwritten then, so that must not
+ * happen while its queue still counts it.
+ */
+function beginsAgain(now: string): string {
+  const counted = `select case when admitted_at + q.rate_ms > ${now} then admitted_at + q.rate_ms end
+    from onceonly_run_queues q where q.name = onceonly_runs.queue`
+  return `state = case when queue is null then 'running' else 'queued' end,
+    due_at = case when queue is null then ${now} end, deadline_at = case when queue is null then ${now} + timeout_ms end,
+    place = case when queue is not null then 'delayed' end,
+    ready_at = case when queue is not null then coalesce((${counted}), ${now}) end`
 }
 
 /**
@@ -282,7 +304,7 @@ function changeOf(resolution: Resolution, now: number, before: readonly AttemptF
 /** Only what is asked for stands in the text, so that the index that fits is found. */
 function filterOf(
   { dialect }: SqlSeam,
-  { state, definition, scope }: Pick<RunQuery, 'state' | 'definition' | 'scope'>,
+  { state, definition, queue, scope }: Pick<RunQuery, 'state' | 'definition' | 'queue' | 'scope'>,
   cursor: string | null,
 ): { readonly text: string; readonly values: readonly SqlValue[] } {
   const parts: [text: string, ...SqlValue[]][] = []
@@ -290,6 +312,7 @@ function filterOf(
   // One of our own words, and in the text, because an index for one state is found only so.
   if (state !== undefined) parts.push(state === 'unknown' ? ["state = 'unknown'"] : ['state = ?', state])
   if (definition !== undefined) parts.push(['definition = ?', definition])
+  if (queue !== undefined) parts.push(['queue = ?', queue])
   if (cursor !== null) parts.push(['(started_at, id) < (?, ?)', ...readCursor(cursor)])
   const text = parts.length === 0 ? '' : `where ${parts.map(([condition]) => condition).join(' and ')}`
   return { text, values: parts.flatMap(([, ...values]) => values) }

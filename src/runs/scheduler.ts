@@ -90,7 +90,7 @@ export function createScheduler(
         skipped += 1
         continue
       }
-      if (before !== null && (await cancelBy((text, values) => tx.query(text, values), now, before)))
+      if (before !== null && (await cancelBy((text, values) => tx.query(text, values), sql, before)))
         cancelled.push(before)
       await begin(`schedule:${schedule.name}:${new Date(tick).toISOString()}`, tick)
     }

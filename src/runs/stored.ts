@@ -1,11 +1,11 @@
 import type { RecordColumns } from '../ledger/store/dialect.ts'
 import { numberOrNull, type SqlRow, type SqlSeam } from '../ledger/store/sql.ts'
-import type { Entry, EntryKind, EntryState, RunRow, RunState, SignalRow } from './entry.ts'
+import type { Entry, EntryKind, EntryState, QueuePlace, RunRow, RunState, SignalRow } from './entry.ts'
 
 /** How runs and journals stand in their tables, and how they are read back. */
 
 export const runColumns =
-  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts, takeovers'
+  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts, takeovers, timeout_ms, deadline_at, queue, queue_key, dedup_key, priority, ready_at, admitted_at'
 
 export function runOf(row: SqlRow): RunRow {
   const text = (name: string) => row[name] as string
@@ -27,6 +27,21 @@ export function runOf(row: SqlRow): RunRow {
     endedAt: numberOrNull(row['ended_at']),
     restarts: row['restarts'] as string | null,
     takeovers: Number(row['takeovers']),
+    timeoutMs: numberOrNull(row['timeout_ms']),
+    deadlineAt: numberOrNull(row['deadline_at']),
+    queue: queuePlaceOf(row),
+  }
+}
+
+function queuePlaceOf(row: SqlRow): QueuePlace | null {
+  if (row['queue'] === null) return null
+  return {
+    name: row['queue'] as string,
+    key: row['queue_key'] as string,
+    dedupKey: row['dedup_key'] as string | null,
+    priority: Number(row['priority']),
+    readyAt: Number(row['ready_at']),
+    admittedAt: numberOrNull(row['admitted_at']),
   }
 }
 

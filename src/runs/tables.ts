@@ -1,5 +1,6 @@
 import { membersTable } from '../ledger/store/members.ts'
 import type { Migration, RoomDialect } from '../ledger/store/sql.ts'
+import { queueTables } from './queue-tables.ts'
 import { encryptedEntryColumns } from './stored.ts'
 
 /** Wakes workers that look for runs. */
@@ -19,6 +20,9 @@ export const RUNS = {
   freeAt: 'due_at',
 } as const
 
+/** A run with an unknown step waits for an operator: its timeout must not hide that. */
+export const HAS_DEADLINE = "deadline_at is not null and ended_at is null and state <> 'unknown'"
+
 function tables(big: string): readonly string[] {
   return [
     `create table onceonly_runs (
@@ -37,8 +41,20 @@ function tables(big: string): readonly string[] {
       taken_before ${big},
       started_at ${big} not null,
       ended_at ${big},
-      restarts text
+      restarts text,
+      timeout_ms ${big},
+      deadline_at ${big},
+      queue text,
+      queue_key text,
+      dedup_key text,
+      priority ${big},
+      place text,
+      turn ${big},
+      ready_at ${big},
+      admitted_at ${big}
     )`,
+    `create index onceonly_runs_deadline on onceonly_runs (deadline_at) where ${HAS_DEADLINE}`,
+    ...queueTables(big),
     // Held runs are not in it, so that a step never touches an index of this table.
     'create index onceonly_runs_due on onceonly_runs (due_at) where due_at is not null',
     'create index onceonly_runs_worker on onceonly_runs (worker) where worker is not null',

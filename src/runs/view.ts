@@ -1,6 +1,6 @@
 import { decodeValue } from '../ledger/core/codec.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
-import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } from './entry.ts'
+import type { AttemptFailure, Entry, EntryKind, EntryState, QueuePlace, RunRow, RunState } from './entry.ts'
 
 export interface StepView {
   readonly id: string
@@ -31,14 +31,33 @@ export interface RunView {
   readonly startedAt: number
   readonly endedAt: number | null
   readonly restarts: string | null
+  /** When it fails unless it has ended; null while nothing limits it. */
+  readonly deadlineAt: number | null
+  /** Its place in a queue; null for a run that was started. */
+  readonly queue: QueuePlace | null
   readonly steps: readonly StepView[]
 }
 
 export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
   const { id: runId, definition, version, state, failure, dueAt, startedAt, endedAt, restarts } = run
+  const { deadlineAt, queue } = run
   const input = decodeValue(run.input)
   const result = run.result === null ? undefined : decodeValue(run.result)
-  return { runId, definition, version, state, input, result, failure, dueAt, startedAt, endedAt, restarts }
+  return {
+    runId,
+    definition,
+    version,
+    state,
+    input,
+    result,
+    failure,
+    dueAt,
+    startedAt,
+    endedAt,
+    restarts,
+    deadlineAt,
+    queue,
+  }
 }
 
 export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {

@@ -13,7 +13,7 @@ test('a failed poll for runs is reported once, however many callers waited for i
     workers: { join: async () => {} } as unknown as Members,
     depart: async () => {},
     freeOrphans: async () => [],
-    dueIn: async () => null,
+    dueIn: async () => ({ dueMs: null, timeoutMs: null }),
     takeLast: () => store.promise,
   }
   const worker = createWorker({
@@ -25,6 +25,7 @@ test('a failed poll for runs is reported once, however many callers waited for i
       dueIn: async () => null,
       start: async () => ({ started: [], cancelled: [] }),
     },
+    admission: { register: async () => {}, dueIn: async () => null, take: async () => ({ runs: [], more: false }) },
     concurrency: 1,
     leaseMs: 60_000,
     pollMs: 60_000,

@@ -10,6 +10,7 @@ import { startLoop } from '../runtime/loop.ts'
 import { sleep } from '../runtime/runtime.ts'
 import type { SweepStep } from '../runtime/sweep-loop.ts'
 import { startSweepLoop } from '../runtime/sweep-loop.ts'
+import type { Admission } from './admission.ts'
 import { createContext } from './body.ts'
 import type { RunDefinition } from './definition.ts'
 import type { End } from './determinism.ts'
@@ -30,6 +31,7 @@ export interface WorkerOptions {
   readonly holding: Holding
   readonly definitions: ReadonlyMap<string, RunDefinition>
   readonly scheduler: Scheduler
+  readonly admission: Admission
   /** Runs in memory at once. */
   readonly concurrency: number
   readonly leaseMs: number
@@ -68,7 +70,7 @@ type Journal = Awaited<ReturnType<Holding['journal']>>
 const LEAVE_RETRY = { baseMs: 50, capMs: 5_000 }
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { holding, definitions, scheduler, concurrency, leaseMs, pollMs, emit } = options
+  const { holding, definitions, scheduler, admission, concurrency, leaseMs, pollMs, emit } = options
   const { runtime } = options.around
   const id = runtime.newId()
   const executions = new Set<Execution>()
@@ -166,8 +168,21 @@ export function createWorker(options: WorkerOptions): Worker {
 
   /** When the next run or tick is due, from now; null when none is. */
   async function dueIn(): Promise<number | null> {
-    const [run, tick] = [await holding.dueIn(), await scheduler.dueIn()]
-    return run === null || tick === null ? (run ?? tick) : Math.min(run, tick)
+    const { dueMs, timeoutMs } = await holding.dueIn()
+    if (timeoutMs !== null && timeoutMs <= 0) await timeOut()
+    const times = [dueMs, timeoutMs, await scheduler.dueIn(), await admission.dueIn()].flatMap((ms) => ms ?? [])
+    return times.length === 0 ? null : Math.min(...times)
+  }
+
+  async function timeOut(): Promise<void> {
+    for (const { runId, definition } of await holding.timeOut()) {
+      drop(runId)
+      emit({ kind: 'left', runId, definition, state: 'failed' })
+      more = true
+    }
+    // Another process may have ended one that is driven here.
+    const now = around.nearNow()
+    if ([...executions].some(({ run: { deadlineAt } }) => deadlineAt !== null && deadlineAt <= now)) await compareHeld()
   }
 
   async function poll(): Promise<number | null> {
@@ -185,6 +200,7 @@ export function createWorker(options: WorkerOptions): Worker {
       await startScheduled()
       await takeLast()
       await takeDue()
+      await takeQueued()
     }
   }
 
@@ -219,6 +235,24 @@ export function createWorker(options: WorkerOptions): Worker {
       for (const run of taken) drive(run, () => holding.journal(run.id))
       more = taken.length === places.count
     } while (more)
+  }
+
+  /** Runs that their queues let in now. */
+  async function takeQueued(): Promise<void> {
+    let left: boolean
+    do {
+      using places = reserve(limits.runTake)
+      if (places === null) {
+        more = true
+        return
+      }
+      const taken = await admission.take(id, places.count)
+      for (const run of taken.runs) {
+        emit({ kind: 'started', runId: run.id, definition: run.definition })
+        drive(run, () => holding.journal(run.id))
+      }
+      left = taken.more
+    } while (left)
   }
 
   /**
@@ -272,6 +306,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function drive(run: RunRow, journal = async () => nothingYet): void {
     driven.set(run.id, run.fence)
+    if (run.deadlineAt !== null) due?.ring()
     const drives = driveToEnd(run, journal)
       .catch((error: unknown) => emit({ kind: 'background_failed', runId: run.id, error }))
       .finally(() => {
@@ -309,6 +344,8 @@ export function createWorker(options: WorkerOptions): Worker {
         if (driven.get(leaving.runId) === leaving.fence) driven.delete(leaving.runId)
         if (left) options.left(leaving)
         if (left && leaving.dueAt !== null) due?.ring()
+        // The place that it had in its queue is free.
+        if (left && leaving.ended && execution.run.queue !== null) more = true
         const { runId, state } = leaving
         emit(left ? { kind: 'left', runId, definition, state } : { kind: 'lost', runId })
         return
@@ -330,6 +367,7 @@ export function createWorker(options: WorkerOptions): Worker {
       await arrive()
       await freeOrphans()
       await scheduler.register()
+      await admission.register()
       const leastMs = Math.min(pollMs, limits.duePollMs)
       due = startDueLoop({ runtime, mostMs: pollMs, leastMs, round: poll, failed })
       loops.push(

@@ -102,6 +102,7 @@ const startColumns = {
   worker: 'text',
   fence: 'bigint',
   restarts: 'text',
+  timeout_ms: 'bigint',
 } as const
 
 async function startAll(
@@ -136,8 +137,9 @@ interface Inserted {
 /** A run that its starter drives from its first moment needs no wake; any other run is due. */
 function insertText({ now, dialect, wake }: SqlSeam): string {
   const names = Object.keys(startColumns).join(', ')
-  return `insert into onceonly_runs (${names}, started_at, taken_at, due_at)
-    select ${names}, ${now}, case when worker is not null then ${now} end, case when worker is null then ${now} end
+  return `insert into onceonly_runs (${names}, started_at, taken_at, due_at, deadline_at)
+    select ${names}, ${now}, case when worker is not null then ${now} end, case when worker is null then ${now} end,
+      ${now} + timeout_ms
     from ${dialect.recordsOf(startColumns)} where true order by id on conflict (id) do nothing
     returning id, started_at as now, case when worker is null then ${wake(RUN_TOPIC)} end as woken`
 }
@@ -150,9 +152,9 @@ function startRecord(
   { secret }: SqlSeam,
   run: RunRow,
 ): Readonly<Record<keyof typeof startColumns, string | number | null>> {
-  const { id, definition, version, state, worker, fence, restarts } = run
+  const { id, definition, version, state, worker, fence, restarts, timeoutMs: timeout_ms } = run
   const [input, input_fingerprint] = [secret(run.input), secret(run.inputFingerprint)]
-  return { id, definition, version, state, input, input_fingerprint, worker, fence, restarts }
+  return { id, definition, version, state, input, input_fingerprint, worker, fence, restarts, timeout_ms }
 }
 
 async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {

@@ -62,7 +62,8 @@ function bulk(how: How, summary: string) {
   const { verb } = ways[how]
   return act({
     summary,
-    details: 'Name the runs, or say which by --state, --definition, --scope or --since. --preview shows them first.',
+    details:
+      'Name the runs, or say which by --state, --definition, --queue, --scope or --since. --preview shows them first.',
     arguments: picked,
     words: ['runIds'],
     needs: ['runs'],
@@ -104,9 +105,9 @@ interface Picked {
 
 async function named(
   context: Context,
-  { runIds, state, definition, scope, since: from }: Values<typeof picked>,
+  { runIds, state, definition, queue, scope, since: from }: Values<typeof picked>,
 ): Promise<Picked> {
-  if ([state, definition, scope, from].some((filter) => filter !== undefined)) {
+  if ([state, definition, queue, scope, from].some((filter) => filter !== undefined)) {
     throw badArgument('runIds', 'and filters exclude each other: name the runs, or say which')
   }
   const operator = runsOf(context)
@@ -114,11 +115,14 @@ async function named(
 }
 
 async function matching(context: Context, args: Values<typeof picked>): Promise<Picked> {
-  const { state, definition, scope, since: from, limit } = args
-  if ([state, definition, scope, from].every((filter) => filter === undefined)) {
-    throw badArgument('runIds', 'is missing. Name runs, or say which: --state, --definition, --scope or --since')
+  const { state, definition, queue, scope, since: from, limit } = args
+  if ([state, definition, queue, scope, from].every((filter) => filter === undefined)) {
+    throw badArgument(
+      'runIds',
+      'is missing. Name runs, or say which: --state, --definition, --queue, --scope or --since',
+    )
   }
-  const page = await runsOf(context).list({ limit, ...given({ state, definition, scope }) })
+  const page = await runsOf(context).list({ limit, ...given({ state, definition, queue, scope }) })
   const runs = await since(context, from, page.runs, ({ startedAt }) => startedAt)
   // Newest first: what is older than the time ends the list.
   return { runs, more: page.cursor !== null && runs.length === page.runs.length }

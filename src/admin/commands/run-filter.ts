@@ -4,12 +4,13 @@ import { oneOf, optional, text } from './argument.ts'
 import type { Context } from './command.ts'
 import { sinceTime } from './paging.ts'
 
-const states: readonly RunState[] = ['running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
+const states: readonly RunState[] = ['queued', 'running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
 
 /** Which runs. */
 export const runFilter = {
   state: optional(oneOf('only in this state', states)),
   definition: optional(text('only of this definition')),
+  queue: optional(text('only runs that were enqueued there')),
   scope: optional(text('only runs whose ids have this before their first slash')),
   since: sinceTime,
 }

@@ -23,8 +23,8 @@ export const runCommands = {
     },
     needs: ['runs'],
     path: '/runs',
-    async read(context, { stuck, since: from, state, definition, scope, limit, cursor = null }) {
-      const page = await runsOf(context).list({ limit, cursor, ...given({ state, definition, scope }) })
+    async read(context, { stuck, since: from, state, definition, queue, scope, limit, cursor = null }) {
+      const page = await runsOf(context).list({ limit, cursor, ...given({ state, definition, queue, scope }) })
       const oldest = await timeOf(context, from)
       const late = stuck ? (await context.admin.now()) - STUCK_MS : null
       const rows = page.runs

@@ -2,6 +2,7 @@ import type { ActCommand, Command, ReadCommand } from './command.ts'
 import { eventCommands } from './events.ts'
 import { historyCommands } from './history.ts'
 import { privacyCommands } from './privacy.ts'
+import { queueCommands } from './queues.ts'
 import { recordActions } from './record-actions.ts'
 import { recordReads } from './records.ts'
 import { runCommands } from './runs.ts'
@@ -16,6 +17,7 @@ export const commandTable = {
   ...eventCommands,
   ...runCommands,
   ...scheduleCommands,
+  ...queueCommands,
   ...streamCommands,
   ...historyCommands,
   ...upkeepCommands,

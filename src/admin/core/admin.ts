@@ -14,6 +14,8 @@ import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, St
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
 import { createRunOperator, type RunOperator } from '../../runs/operate.ts'
 import { noSuchRun } from '../../runs/problems.ts'
+import type { QueueOperator } from '../../runs/queue-operator.ts'
+import { createQueueOperator, noSuchQueue } from '../../runs/queue-operator.ts'
 import type { ScheduleOperator } from '../../runs/schedule-operator.ts'
 import { createScheduleOperator, noSuchSchedule } from '../../runs/schedule-operator.ts'
 import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
@@ -82,6 +84,7 @@ export interface Admin {
   readonly sagas: Sagas | null
   readonly runs: RunOperator | null
   readonly schedules: ScheduleOperator | null
+  readonly queues: QueueOperator | null
   readonly streams: Streams | null
   /** The actions of operators; null where the store has no place for them. */
   readonly audit: Audit | null
@@ -236,6 +239,7 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     sagas: sql === undefined ? null : createSagas(sql, has),
     runs: isSql(store) ? runsOf(store, now, has) : null,
     schedules: isSql(store) ? schedulesOf(store, has) : null,
+    queues: isSql(store) ? queuesOf(store, has) : null,
     streams: sql === undefined ? null : createStreams(sql, has),
     encryption: store.encryption ?? null,
     erasing: createErasing(ledger),
@@ -274,6 +278,18 @@ function schedulesOf(store: SqlStore, has: (room: string) => Promise<boolean>): 
     pause: (name) => known(name).then(() => schedules.pause(name)),
     resume: (name) => known(name).then(() => schedules.resume(name)),
     trigger: (name, options) => known(name).then(() => schedules.trigger(name, options)),
+  }
+}
+
+function queuesOf(store: SqlStore, has: (room: string) => Promise<boolean>): QueueOperator {
+  const queues = createQueueOperator(store.sql, { wake: () => {} })
+  const known = async (name: string) => {
+    if (!(await has(RUN_ROOM))) throw noSuchQueue(name)
+  }
+  return {
+    list: async () => ((await has(RUN_ROOM)) ? await queues.list() : []),
+    pause: (name) => known(name).then(() => queues.pause(name)),
+    resume: (name) => known(name).then(() => queues.resume(name)),
   }
 }
 

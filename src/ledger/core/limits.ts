@@ -280,6 +280,28 @@ export const limits = {
   runFollowers: 10_000,
   /** Ended runs removed by one step of the sweep, so that a step is a short transaction. */
   runSweepRuns: 200,
+  /** The longest timeout of a run: beyond it, a run is not limited but forgotten. */
+  runTimeoutMs: 10 * 365 * DAY,
+  /** The share of a journal's room from which on it is reported: early enough to continue the run in another one. */
+  runFullShare: 0.8,
+  /** Queues of one process: each look at them is one statement over all. */
+  runQueues: 1_000,
+  /** Runs of one queue, or of one key of it, at once: they are counted whenever one is let in. */
+  runQueuePlaces: 10_000,
+  /** Runs that a queue lets in per span: those of the last span are counted whenever one is let in. */
+  runQueueRate: 10_000,
+  /** The span of a rate: rows of ended runs are kept longer. */
+  runQueueSpanMs: 1 * DAY,
+  /** Priorities go from minus this to this: small numbers that people can keep apart. */
+  runQueuePriority: 1_000,
+  /** The longest delay of a run in a queue; what is later belongs into a schedule. */
+  runQueueDelayMs: 366 * DAY,
+  /** Rows that one statement of a queue moves, so that its lock is held briefly. */
+  runQueueRows: 1_000,
+  /** Times that one transaction of a queue looks again, past runs whose keys have no place. */
+  runQueueRounds: 10,
+  /** A place of a key that came free when its worker died is found this late. */
+  runQueueSeekMs: 10 * SECOND,
   /** The longest timer that is kept in memory: longer waits are looked at again after it. */
   runTimerMs: 1 * HOUR,
   /** A consumer's name is part of an operation's name, and leaves room for what stands around it. */

@@ -32,7 +32,7 @@ const words = {
     title: 'Cancel the runs that match?',
     confirm: 'Cancel',
     about: 'No further step is started. Completed steps are not undone.',
-    states: ['running', 'sleeping', 'unknown'],
+    states: ['queued', 'running', 'sleeping', 'unknown'],
   },
   resume: {
     title: 'Resume the runs that match?',

@@ -17,7 +17,7 @@ import { BulkDialog, type BulkHow } from './bulk-dialog.tsx'
 /** A list leaves out what went in and what came out. */
 type RunRow = Omit<RunView, 'steps' | 'input' | 'result'>
 
-const states = ['running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
+const states = ['queued', 'running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
 const names = ['state', 'definition', 'scope', 'since', 'stuck'] as const
 
 /** Durable functions: where each of them is. */

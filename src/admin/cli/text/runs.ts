@@ -34,6 +34,24 @@ export const runTexts: Texts = {
   'schedule.pause': () => 'Paused.',
   'schedule.resume': () => 'Resumed.',
   'schedule.trigger': ({ runId }) => `${runId} starts as soon as a process that has the schedule sees it.`,
+  'queue.list': (queues) => {
+    const lines = queues.map((each) => [
+      each.name,
+      each.paused ? 'paused' : 'active',
+      each.running,
+      each.concurrency ?? 'any',
+      each.perKey ?? 'any',
+      each.rate === null ? 'any' : `${each.rate.limit} in ${each.rate.perMs} ms`,
+      each.waiting,
+      each.blocked,
+      each.delayed,
+      each.unknown,
+    ])
+    const head = ['queue', 'state', 'running', 'at most', 'per key', 'rate', 'waiting', 'blocked', 'delayed', 'unknown']
+    return table(head, lines, 'No queues.')
+  },
+  'queue.pause': () => 'Paused.',
+  'queue.resume': () => 'Resumed.',
   'runs.cancel': bulkText,
   'runs.resume': bulkText,
   'runs.retry': bulkText,
