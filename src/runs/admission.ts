@@ -109,8 +109,10 @@ export function createAdmission(
     for (let round = 0; round < limits.runQueueRounds && runs.length < wanted; round++) {
       const heads = yield* waiting(name, found, wanted - runs.length)
       if (heads.length === 0) return { runs, more: false }
-      const fits = found.perKey === null ? heads : yield* withPlace(name, found.perKey, heads)
+      const { fits, full } =
+        found.perKey === null ? { fits: heads, full: [] } : yield* withPlace(name, found.perKey, heads)
       runs.push(...(yield* letIn(fits, worker, found.at)))
+      if (full.length > 0) yield* block(name, full)
     }
     return { runs, more: found.room > runs.length }
   }
@@ -162,35 +164,35 @@ export function createAdmission(
     return yield { text, values: [name, at, known, most] }
   }
 
-  /** Those whose keys have places, best first; keys without one are out of the way until one of their runs has ended. */
-  function* withPlace(name: string, perKey: number, heads: readonly SqlRow[]): Script<readonly SqlRow[]> {
-    const keys = JSON.stringify([...new Set(heads.map((row) => row['queue_key']))].map((key) => ({ key })))
-    const isOne = `queue_key in (select x.key from ${dialect.recordsOf({ key: 'text' })})`
-    const counted = yield {
-      text: `select queue_key, count(*) as inside from onceonly_runs
-        where queue = ? and place = 'admitted' and ended_at is null and ${isOne} group by queue_key`,
-      values: [name, keys],
-    }
+  const isOneOf = `queue_key in (select x.key from ${dialect.recordsOf({ key: 'text' })})`
+  const listed = (keys: Iterable<unknown>) => JSON.stringify([...keys].map((key) => ({ key })))
+
+  /** Those whose keys have places, best first; and the keys that have none. */
+  function* withPlace(
+    name: string,
+    perKey: number,
+    heads: readonly SqlRow[],
+  ): Script<{ fits: readonly SqlRow[]; full: readonly unknown[] }> {
+    const text = `select queue_key, count(*) as inside from onceonly_runs
+      where queue = ? and place = 'admitted' and ended_at is null and ${isOneOf} group by queue_key`
+    const counted = yield { text, values: [name, listed(new Set(heads.map((row) => row['queue_key'])))] }
     const inside = new Map(counted.map((row) => [row['queue_key'], Number(row['inside'])]))
     const full = new Set<unknown>()
     const fits = heads.filter(({ queue_key: key }) => {
       const count = inside.get(key) ?? 0
-      if (count >= perKey) {
-        full.add(key)
-        return false
-      }
-      inside.set(key, count + 1)
-      return true
+      if (count >= perKey) full.add(key)
+      else inside.set(key, count + 1)
+      return count < perKey
     })
-    if (full.size > 0) {
-      const first = `select id from onceonly_runs
-        where queue = ? and turn is not null and place = 'waiting' and ${isOne} limit ${limits.runQueueRows}`
-      yield {
-        text: `update onceonly_runs set place = 'blocked' where ${dialect.isAnyOf('id', first)} returning id`,
-        values: [name, JSON.stringify([...full].map((key) => ({ key })))],
-      }
-    }
-    return fits
+    return { fits, full: [...full] }
+  }
+
+  /** Keys without a place are out of the way until one of their runs has ended. */
+  function* block(name: string, keys: readonly unknown[]): Script<void> {
+    const theirs = `select id from onceonly_runs
+      where queue = ? and turn is not null and place = 'waiting' and ${isOneOf} limit ${limits.runQueueRows}`
+    const text = `update onceonly_runs set place = 'blocked' where ${dialect.isAnyOf('id', theirs)} returning id`
+    yield { text, values: [name, listed(keys)] }
   }
 
   /** A run that was cancelled meanwhile stays out. */

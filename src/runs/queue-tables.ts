@@ -1,13 +1,11 @@
-/**
- * Where a queued run stands. `delayed`: its time has not come. `waiting`: it may be let in. `blocked`: its key has no place.
- * `admitted`: it was let in, and has its place until it ends.
- */
-export type Place = 'delayed' | 'waiting' | 'blocked' | 'admitted'
-
 /** Best first. A run's turn grows with the runs of its key that wait before it, so that keys take turns. */
 export const QUEUE_ORDER = 'priority desc, turn, ready_at, id'
 
-/** The limits that hold for a queue are those in its row: all processes go by them. */
+/**
+ * The limits that hold for a queue are those in its row: all processes go by them. A run of a queue has its `place` in words:
+ * `delayed` until its time has come, `waiting` when it may be let in, `blocked` while its key has no place, and `admitted` from
+ * when it is let in, for good. A run that was cancelled before has none.
+ */
 export function queueTables(big: string): readonly string[] {
   return [
     `create table onceonly_run_queues (

@@ -18,6 +18,8 @@ export interface SimulatedDatabase {
   /** The store's clock is set forward. */
   jump(ms: number): void
   connect(process: SimulatedProcess, line: Line): SqlStore
+  /** Called after every commit. */
+  watch(check: () => void): void
   /** For the checks: what is recorded, without a network in between. */
   look(text: string): readonly unknown[]
   stop(): void
@@ -35,6 +37,7 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
   const database = new DatabaseSync(':memory:')
   const statements = new Map<string, ReturnType<DatabaseSync['prepare']>>()
   const listeners = new Set<() => void>()
+  const checks: (() => void)[] = []
   let offsetMs = startMs
   let tail: Promise<unknown> = Promise.resolve()
   let migrated = false
@@ -63,6 +66,7 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
   function committed(): void {
     if (woken) for (const wake of listeners) wake()
     woken = false
+    for (const check of checks) check()
   }
 
   function connect(process: SimulatedProcess, line: Line): SqlStore {
@@ -160,6 +164,7 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
       offsetMs += ms
     },
     connect,
+    watch: (check) => void checks.push(check),
     look: (text) => execute(text),
     stop: () => database.close(),
   }

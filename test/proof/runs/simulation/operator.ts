@@ -11,7 +11,8 @@ const ROUND_MS = 4 * MINUTE
 /** Starts every run, and retries until it is started. */
 export async function startAll({ simulation, programs, join }: World): Promise<void> {
   for (const runId of programs.keys()) {
-    await simulation.after(simulation.random.below(5 * MINUTE))
+    // Runs of a queue come in a crowd.
+    await simulation.after(simulation.random.below(runId.startsWith('queued') ? 20 * SECOND : 5 * MINUTE))
     let started = false
     while (!started) {
       const starting = join(simulation.process(), false).then(({ start }) => start(runId))

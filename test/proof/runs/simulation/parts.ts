@@ -4,7 +4,18 @@ import type { SimulatedDatabase } from './database.ts'
 import type { Part } from './program.ts'
 import type { Outside } from './provider.ts'
 
-export type Rule = 'performed_twice' | 'not_performed' | 'not_ended' | 'diverged' | 'values_differ' | 'replay_differs'
+export type Rule =
+  | 'performed_twice'
+  | 'not_performed'
+  | 'not_ended'
+  | 'diverged'
+  | 'values_differ'
+  | 'replay_differs'
+  | 'too_many_at_once'
+  | 'too_many_of_a_key'
+  | 'too_fast'
+  | 'too_early'
+  | 'passed_over'
 
 export type Breaks = (rule: Rule, text: string) => void
 

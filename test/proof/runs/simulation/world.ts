@@ -8,6 +8,7 @@ import { attend, startAll } from './operator.ts'
 import type { Breaks, Member, Rule, World } from './parts.ts'
 import { everyPart, follow, makeProgram } from './program.ts'
 import { createOutside } from './provider.ts'
+import { line, makeQueued, watchQueue } from './queue.ts'
 
 export interface SimulatedRuns {
   readonly seed: number
@@ -24,19 +25,32 @@ const END_MS = CALM_MS + 5 * HOUR
 const MOST_EVENTS = 200_000
 /** Different ones, and as many that do the same as these: a process learns from runs what comes behind what. */
 const PROGRAMS = 2
+const QUEUED = 6
 const WORKERS = 2
 const START_MS = Date.UTC(2030, 0, 1)
 const timing = { leaseMs: 2 * MINUTE, pollMs: MINUTE }
 
+export interface Size {
+  /** Different programs of started runs. @default 2 */
+  readonly programs?: number
+  /** Short runs in a queue. @default 6 */
+  readonly queued?: number
+}
+
 /** Runs of one seed: made-up programs, workers that crash, pause and stop, lost answers, jumps of the clock, an operator. */
-export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
+export async function simulateRuns(seed: number, size: Size = {}): Promise<SimulatedRuns> {
+  const { programs: count = PROGRAMS, queued: queuedCount = QUEUED } = size
   const simulation = createSimulation({ seed })
   const { random } = simulation
   const isCalm = () => simulation.now() >= CALM_MS
   const database = createSimulatedDatabase(simulation, START_MS)
   const outside = createOutside(simulation, isCalm)
-  const made = Array.from({ length: PROGRAMS }, () => makeProgram(random))
-  const programs = new Map([...made, ...made].map((program, index) => [`run ${index}`, program]))
+  const made = Array.from({ length: count }, () => makeProgram(random))
+  const queued = makeQueued(random, queuedCount)
+  const programs = new Map([
+    ...[...made, ...made].map((program, index) => [`run ${index}`, program] as const),
+    ...[...queued].map(([runId, { parts }]) => [runId, parts] as const),
+  ])
   const seen = new Map<string, string>()
   let broken: SimulatedRuns['broken'] = null
   let crashes = 0
@@ -52,7 +66,7 @@ export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
     if (before !== text) breaks('values_differ', `${place}: ${before}, then ${text}`)
   }
 
-  const line = {
+  const wire = {
     latencyMs: () => random.below(30),
     fate: () => {
       if (isCalm() || !random.chance(0.02)) return 'fine'
@@ -62,9 +76,23 @@ export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
 
   async function join(process: SimulatedProcess, work: boolean): Promise<Member> {
     const program = defineRun('program', (run) => follow(run, programs.get(run.runId) ?? [], { process, outside, saw }))
-    const store = database.connect(process, line)
-    const engine = await createEngine({ store, runs: [program], runtime: process.runtime, work, ...timing })
-    return { engine, start: async (runId) => void (await engine.start(program, { runId, input: null })) }
+    const store = database.connect(process, wire)
+    const engine = await createEngine({
+      store,
+      runs: [program],
+      queues: [line],
+      runtime: process.runtime,
+      work,
+      ...timing,
+    })
+    return {
+      engine,
+      async start(runId) {
+        const ticket = queued.get(runId)?.ticket
+        if (ticket === undefined) await engine.start(program, { runId, input: null })
+        else await engine.enqueue(program, { queue: line, runId, input: null, ...ticket })
+      },
+    }
   }
 
   /** One worker after the other: each of them ends in its own way. */
@@ -96,6 +124,8 @@ export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
 
   for (let worker = 0; worker < WORKERS; worker++) void work()
   void jump()
+  const tickets = new Map([...queued].map(([runId, { ticket }]) => [runId, ticket]))
+  watchQueue(database, tickets, breaks)
   const world: World = { simulation, database, outside, programs, breaks, isCalm, join }
   void startAll(world)
   const operator = attend(world)

@@ -1,0 +1,88 @@
+import type { EnqueueOptions } from 'onceonly/run'
+import { defineQueue } from 'onceonly/run'
+import { MINUTE } from '../../../../src/ledger/core/limits.ts'
+import type { Random } from '../../../../src/testing/random.ts'
+import type { SimulatedDatabase } from './database.ts'
+import type { Breaks } from './parts.ts'
+import type { Part } from './program.ts'
+import { channelKinds } from './provider.ts'
+
+const [CONCURRENCY, PER_KEY] = [3, 1]
+const RATE = { limit: 4, perMs: 12 * MINUTE }
+
+export const line = defineQueue('line', { concurrency: CONCURRENCY, perKey: PER_KEY, rate: RATE })
+
+/** How a run is enqueued. */
+export type Ticket = Required<Pick<EnqueueOptions<null>, 'key' | 'delayMs' | 'priority'>>
+
+/** Short runs, more than the queue has places for. */
+export function makeQueued(
+  random: Random,
+  count: number,
+): ReadonlyMap<string, { ticket: Ticket; parts: readonly Part[] }> {
+  const runs = Array.from({ length: count }, (_, index) => {
+    const ticket = {
+      key: random.pick(['ann', 'ann', 'bob', 'cat']),
+      delayMs: random.pick([0, 0, 0, 9 * MINUTE]),
+      priority: random.pick([0, 0, 1]),
+    }
+    return [`queued ${index}`, { ticket, parts: makeShort(random) }] as const
+  })
+  return new Map(runs)
+}
+
+function makeShort(random: Random): readonly Part[] {
+  const send: Part = { kind: 'send', id: 's', channel: random.pick(channelKinds), cursed: random.chance(0.2) }
+  const nap: Part = { kind: 'sleep', id: 'n', ms: random.pick([0, 2 * MINUTE]) }
+  return random.pick([[send], [send, nap], [nap, send], [{ kind: 'wait', id: 'w', timeoutMs: MINUTE }, send]])
+}
+
+interface Row {
+  readonly id: string
+  readonly key: string
+  readonly state: string
+  readonly priority: number
+  readonly started: number
+  readonly admitted: number | null
+  readonly ended: number | null
+}
+
+/** Looks at every commit: the limits of the queue hold at every moment, whatever the rows say about themselves. */
+export function watchQueue(database: SimulatedDatabase, tickets: ReadonlyMap<string, Ticket>, breaks: Breaks): void {
+  const begun = new Map<string, number>()
+  const times: number[] = []
+
+  database.watch(() => {
+    const rows = database.look(
+      `select id, queue_key as key, state, priority, started_at as started, admitted_at as admitted, ended_at as ended
+        from onceonly_runs where queue is not null`,
+    ) as Row[]
+    const inside = rows.filter(({ state, ended }) => state !== 'queued' && ended === null)
+    if (inside.length > CONCURRENCY) breaks('too_many_at_once', JSON.stringify(inside))
+    const places = Map.groupBy(inside, ({ key }) => key)
+    for (const [key, those] of places) {
+      if (those.length > PER_KEY) breaks('too_many_of_a_key', `${key}: ${JSON.stringify(those)}`)
+    }
+    const fresh = rows.filter(({ id, admitted }) => admitted !== null && begun.get(id) !== admitted)
+    for (const row of fresh) sawBegin(row)
+    const least = Math.min(...fresh.map(({ priority }) => priority))
+    const passed = rows.filter(
+      (row) => row.state === 'queued' && row.ended === null && row.priority > least && !places.has(row.key),
+    )
+    const at = Math.min(...fresh.map(({ admitted }) => admitted ?? 0))
+    // One that failed before waits for as long as its first begin is counted.
+    const over = passed.find(({ id, started, admitted }) => admitted === null && started + delayOf(id) <= at)
+    if (over !== undefined) breaks('passed_over', `${JSON.stringify(over)} by ${JSON.stringify(fresh)}`)
+  })
+
+  function sawBegin({ id, started, admitted }: Row): void {
+    const at = admitted ?? 0
+    begun.set(id, at)
+    if (at < started + delayOf(id)) breaks('too_early', `${id} at ${at}, entered at ${started}`)
+    times.push(at)
+    const within = times.filter((time) => time > at - RATE.perMs)
+    if (within.length > RATE.limit) breaks('too_fast', `${within.length} runs began: ${within.join(', ')}`)
+  }
+
+  const delayOf = (id: string) => tickets.get(id)?.delayMs ?? 0
+}
