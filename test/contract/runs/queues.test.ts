@@ -66,7 +66,7 @@ onEveryRunStore('places are limited over all processes, in all and by key, and k
   assert.equal((await viewOf(two, 'mail')).running, 3)
 })
 
-onEveryRunStore('a rate counts every span, and goes on by itself', async (world) => {
+onEveryRunStore('a rate counts every span, and continues by itself', async (world) => {
   const mail = defineQueue('mail', { rate: { limit: 2, perMs: 60_000 } })
   const engine = await open(world, mail)
   for (const runId of ['1', '2', '3']) await engine.enqueue(held, { queue: mail, runId, input: null })
