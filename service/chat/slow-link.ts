@@ -43,13 +43,13 @@ export function createSlowLink(real: SocketLink, weather: () => ClientWeather): 
       get bufferedBytes() {
         return real.bufferedBytes + lateBytes
       },
-      send(text) {
+      send(data) {
         const { delayMs } = weather()
-        if (delayMs === 0 && down.empty) return real.send(text)
-        lateBytes += text.length
+        if (delayMs === 0 && down.empty) return real.send(data)
+        lateBytes += data.length
         down.add(delayMs, () => {
-          lateBytes -= text.length
-          real.send(text)
+          lateBytes -= data.length
+          real.send(data)
           if (lateBytes === 0) session?.drained()
         })
       },
@@ -62,17 +62,17 @@ export function createSlowLink(real: SocketLink, weather: () => ClientWeather): 
     through(inner) {
       session = inner
       return {
-        received(text) {
+        received(data) {
           if (offline()) return real.cut()
           const { delayMs } = weather()
-          if (delayMs === 0 && up.empty) inner.received(text)
-          else if (upBytes + text.length > LATE_BYTES_MOST)
+          if (delayMs === 0 && up.empty) inner.received(data)
+          else if (upBytes + data.length > LATE_BYTES_MOST)
             real.close(closeCodes.flooded, 'more is on its way than fits')
           else {
-            upBytes += text.length
+            upBytes += data.length
             up.add(delayMs, () => {
-              upBytes -= text.length
-              inner.received(text)
+              upBytes -= data.length
+              inner.received(data)
             })
           }
         },

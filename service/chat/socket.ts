@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify'
-import { closeCodes, decodeClientFrame, type HelloFrame } from 'onceonly/stream/protocol'
+import { closeCodes, type HelloFrame } from 'onceonly/stream/protocol'
 import {
   type Admission,
   createSocketServer,
+  type Refusal,
   type Session,
   type SocketLink,
   type SocketServer,
@@ -10,7 +11,7 @@ import {
 import { WebSocketServer } from 'ws'
 import type { ServerParts } from '../parts.ts'
 import { mayUse } from '../workspaces/workspaces.ts'
-import type { Network } from './network.ts'
+import type { ClientWeather, Network } from './network.ts'
 import type { Owners } from './owners.ts'
 import type { Presence } from './presence.ts'
 import type { Regions } from './regions.ts'
@@ -60,31 +61,27 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
       return REFUSED
     }
     const place = quotas.enter('connections', workspaceId)
-    let client: string | null = null
-    let room = ''
-    let unwatch = () => {}
+    /** Whom this connection has been used by: what the weather of any of them is, all on it have. */
+    const clients = new Map<string, () => void>()
     const leave = presence.enter(workspaceId, region)
-    const slow = createSlowLink(real, () => (client === null ? CLEAR : network.clientOf(workspaceId, client)))
-    const authorize = async (hello: HelloFrame) =>
-      (await owners.refuses(workspaceId, hello.client, caller)) ?? rooms.enter(workspaceId, room)
-    const inside = slow.through(regions.regionOf(region).connect(slow.link, { authorize }))
+    const slow = createSlowLink(real, () =>
+      worst([...clients.keys()].map((each) => network.clientOf(workspaceId, each))),
+    )
+    const roomNameOf = (room: string) => roomOf(workspaceId, room)
+    async function authorize({ client, room }: HelloFrame): Promise<Refusal | null> {
+      if (!isRoom(room)) return `the name of a room has at most ${ROOM_CHARS_MOST} characters`
+      if (!clients.has(client)) clients.set(client, network.watch(workspaceId, client, slow.changed))
+      slow.changed()
+      return (await owners.refuses(workspaceId, client, caller)) ?? rooms.enter(workspaceId, room)
+    }
+    const inside = slow.through(regions.regionOf(region).connect(slow.link, { authorize, roomOf: roomNameOf }))
     return {
-      received(text) {
-        const hello = client === null ? helloOf(text) : null
-        if (hello === null) return inside.received(text)
-        if (!isRoom(hello.room)) {
-          return real.close(closeCodes.notAllowed, `the name of a room has at most ${ROOM_CHARS_MOST} characters`)
-        }
-        client = hello.client
-        room = hello.room
-        unwatch = network.watch(workspaceId, client, slow.changed)
-        inside.received(JSON.stringify({ ...hello, room: roomOf(workspaceId, hello.room) }))
-      },
+      received: (data) => inside.received(data),
       drained: () => inside.drained(),
       closed() {
         place[Symbol.dispose]()
         leave()
-        unwatch()
+        for (const unwatch of clients.values()) unwatch()
         inside.closed()
       },
     }
@@ -100,14 +97,15 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
 }
 
 const REFUSED: Session = { received: () => {}, drained: () => {}, closed: () => {} }
-const CLEAR = { delayMs: 0, offlineUntilMs: null }
+
+function worst(all: readonly ClientWeather[]): ClientWeather {
+  const untilMs = all.flatMap(({ offlineUntilMs }) => (offlineUntilMs === null ? [] : [offlineUntilMs]))
+  return {
+    delayMs: Math.max(0, ...all.map(({ delayMs }) => delayMs)),
+    offlineUntilMs: untilMs.length === 0 ? null : Math.max(...untilMs),
+  }
+}
 
 function refused(status: number, reason: string): Admission<Guest> {
   return { kind: 'refused', status, reason }
-}
-
-/** Null for anything but a hello: the session reports what is wrong with it. */
-function helloOf(text: string): HelloFrame | null {
-  const decoded = decodeClientFrame(text)
-  return decoded.kind === 'frame' && decoded.frame.kind === 'hello' ? decoded.frame : null
 }

@@ -3,7 +3,15 @@
 export { createStreamClient } from './client/client.ts'
 export type { StreamReceiver } from './client/intake.ts'
 export { createMemoryPlace } from './client/memory-place.ts'
-export type { ClientStatus, RenewReason, StreamClient, StreamClientOptions } from './client/options.ts'
+export type {
+  ClientStatus,
+  RenewReason,
+  StreamClient,
+  StreamClientOptions,
+  StreamConnection,
+  StreamConnectionOptions,
+  StreamRoomOptions,
+} from './client/options.ts'
 export type { SentMessage } from './client/outgoing.ts'
 export type { IndexedDbPlaceOptions } from './client/place-indexeddb.ts'
 export { createIndexedDbPlace } from './client/place-indexeddb.ts'
@@ -18,8 +26,10 @@ export type {
   LinkEvents,
   PendingSend,
 } from './client/ports.ts'
+export { createStreamConnection } from './client/stream-connection.ts'
 export type { WebSocketTransportOptions } from './client/websocket.ts'
 export { createWebSocketTransport } from './client/websocket.ts'
 export type { DeliveryMode } from './parts/delivery.ts'
+export type { FrameData, FrameFormat } from './protocol/codec.ts'
 export type { CloseReason, Entry, LogPlace, MessageContent, MessageIdentity, Position } from './protocol/protocol.ts'
 export { identityText } from './protocol/protocol.ts'

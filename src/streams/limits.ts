@@ -15,6 +15,8 @@ export const streamLimits = {
    * Bytes of one session's frames that are not answered: again the window and as much, whatever the session waits for.
    */
   sendBytes: 256 * 1_024,
+  /** And of all sessions of one connection: a few rooms at their bound, and the others as usual. */
+  connectionBytes: 1_024 * 1_024,
   /**
    * Taken by a connection but not by the network: past it nothing more is read for it, so that a client which stops
    * reading stays small.
@@ -95,7 +97,7 @@ export const streamLimits = {
   enterMs: 10 * SECOND,
   /** An empty room that no client or peer has used for this long is closed; its log stays. */
   roomIdleMs: 5 * MINUTE,
-  /** A connection that says no hello within this is closed. */
+  /** A connection without a session is closed after this. */
   helloMs: 10 * SECOND,
 } as const
 

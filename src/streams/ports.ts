@@ -3,6 +3,7 @@
  * that waits or fails goes through them, so that the same region runs on a real store and in the simulator.
  */
 
+import type { FrameData, FrameFormat } from './protocol/codec.ts'
 import type { Entry, LogPlace, MessageContent, MessageIdentity, Position } from './protocol/protocol.ts'
 
 /**
@@ -267,10 +268,12 @@ export type RegionHint =
   /** A client has a session there: older ones end everywhere. */
   | { readonly kind: 'entered'; readonly region: string; readonly room: string; readonly claim: SessionClaim }
 
-/** A client's connection, as the region sees it. */
+/** A client's connection, as the region sees it. It carries the sessions of several rooms. */
 export interface SessionLink {
+  /** How frames are written on it. @default 'json' */
+  readonly format?: FrameFormat
   /** Never throws and never waits: what cannot be sent any more is dropped. */
-  send(text: string): void
+  send(data: FrameData): void
   close(code: number, reason: string): void
   /** Taken by `send` and not yet by the network. The region sends nothing more while it is large. */
   readonly bufferedBytes: number
@@ -278,7 +281,7 @@ export interface SessionLink {
 
 /** What a transport reports to a region about one connection. */
 export interface Session {
-  received(text: string): void
+  received(data: FrameData): void
   /** `bufferedBytes` has fallen. */
   drained(): void
   closed(): void

@@ -1,13 +1,10 @@
-import { type ClientLink, type ClientTransport, type LinkEvents } from 'onceonly/stream'
-import { closeCodes } from 'onceonly/stream/protocol'
+import type { ClientLink, ClientTransport, FrameData, LinkEvents } from 'onceonly/stream'
 
 /** The line between a person and their region, which the page can make worse. */
 export interface Line extends ClientTransport {
   readonly isSlow: boolean
   /** Whether and until when nothing comes through, by the clock of the page. */
   readonly droppedUntilMs: number | null
-  /** Why the server refused the last connection, in its words; null where it did not, or could not be reached. */
-  readonly refusal: string | null
   slow(on: boolean): void
   drop(): void
 }
@@ -21,7 +18,6 @@ export function createLine(transport: ClientTransport, changed: () => void): Lin
   const open = new Set<ClientLink & { cut(): void }>()
   let isSlow = false
   let droppedUntilMs: number | null = null
-  let refusal: string | null = null
 
   function connect(region: string, events: LinkEvents): ClientLink {
     if (droppedUntilMs !== null) {
@@ -41,14 +37,11 @@ export function createLine(transport: ClientTransport, changed: () => void): Lin
     }
     const inner = transport.connect(region, {
       opened: () => down.pass(() => over || events.opened()),
-      received: (text) => down.pass(() => over || events.received(text)),
-      closed: (code, reason) => {
-        refusal = code === closeCodes.notAllowed ? reason : null
-        down.pass(() => end(code, reason))
-      },
+      received: (data) => down.pass(() => over || events.received(data)),
+      closed: (code, reason) => down.pass(() => end(code, reason)),
     })
     const link = {
-      send: (text: string) => up.pass(() => inner.send(text)),
+      send: (data: FrameData) => up.pass(() => inner.send(data)),
       close() {
         inner.close()
         end(null, '')
@@ -66,9 +59,6 @@ export function createLine(transport: ClientTransport, changed: () => void): Lin
     connect,
     get isSlow() {
       return isSlow
-    },
-    get refusal() {
-      return refusal
     },
     get droppedUntilMs() {
       return droppedUntilMs

@@ -180,7 +180,7 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
     }
     if (client.status === 'lagging') return 'the region has not seen yet what you have seen'
     if (client.status !== 'connecting') return renewed
-    if (line.refusal !== null) return `${client.region} refused the connection: ${line.refusal}`
+    if (client.refusal !== null) return `${client.region} refused the connection: ${client.refusal}`
     // Why the connection ended is for developers; that it is opened again, and nothing lost, for people.
     return problem === null ? null : `${client.region} does not answer, trying again; what you write is kept`
   }

@@ -1,5 +1,6 @@
 import type { SessionClaim, SessionLink } from '../../../src/streams/ports.ts'
-import type { ClientFrame } from '../../../src/streams/protocol/protocol.ts'
+import { createClientCodec, createServerCodec, type FrameData } from '../../../src/streams/protocol/codec.ts'
+import type { HelloFrame, ServerFrame } from '../../../src/streams/protocol/protocol.ts'
 import type { StreamJudge } from './judge.ts'
 import type { RegionHome } from './network.ts'
 
@@ -9,10 +10,16 @@ import type { RegionHome } from './network.ts'
  */
 export interface FenceWatch {
   /** The region has this durably as the client's newest session. */
-  entered(region: string, claim: SessionClaim): void
-  wrote(region: string, client: string, generation: number): void
+  entered(region: string, room: string, claim: SessionClaim): void
+  wrote(region: string, room: string, client: string, generation: number): void
   /** The same connections, with a listener. */
   connect(region: string, connect: RegionHome['connect']): RegionHome['connect']
+}
+
+/** What a session has said so far. */
+interface Heard extends Pick<HelloFrame, 'room' | 'client' | 'generation'> {
+  asked: { readonly previous: string; readonly atMs: number } | null
+  resumed: boolean
 }
 
 export function createFenceWatch(options: {
@@ -24,54 +31,64 @@ export function createFenceWatch(options: {
 }): FenceWatch {
   const { judge, fenceMs, nowMs } = options
   const generations = new Map<string, number>()
-  const generationIn = (region: string, client: string) => generations.get(`${region} ${client}`) ?? 0
+  const generationIn = (region: string, room: string, client: string) =>
+    generations.get(`${region} ${room} ${client}`) ?? 0
 
-  function listen(region: string, link: SessionLink): { link: SessionLink; heard(frame: ClientFrame): void } {
-    let who: { readonly client: string; readonly generation: number } | null = null
-    let asked: { readonly previous: string; readonly atMs: number } | null = null
-    let resumed = false
-    function sent(text: string): void {
-      if (resumed || who === null || !text.startsWith('{"kind":"resumed"')) return
-      resumed = true
+  /** Listens to all sessions of a connection. */
+  function listen(region: string, link: SessionLink): { link: SessionLink; heard(data: FrameData): void } {
+    const codecs = { client: createServerCodec('json'), server: createClientCodec('json') }
+    const heard = new Map<number, Heard>()
+
+    function sent(channel: number, frame: ServerFrame): void {
+      const session = heard.get(channel)
+      if (frame.kind !== 'resumed' || session === undefined || session.resumed) return
+      session.resumed = true
+      const { client, generation, room, asked } = session
       // A client that has waited for so long got no answer.
       if (asked === null || asked.previous === region || nowMs() - asked.atMs >= fenceMs) return
-      const { client, generation } = who
-      if (generationIn(asked.previous, client) >= generation) options.fenced()
+      if (generationIn(asked.previous, room, client) >= generation) options.fenced()
       else
         judge.fail('fence', `${client} was resumed in ${region} before ${asked.previous} had fenced its last session`)
     }
+
     return {
       link: {
         close: (code, reason) => link.close(code, reason),
-        send(text) {
-          sent(text)
-          link.send(text)
+        send(data) {
+          const said = codecs.server.read(data)
+          if (said.kind === 'frame') sent(said.channel, said.frame)
+          link.send(data)
         },
         get bufferedBytes() {
           return link.bufferedBytes
         },
       },
-      heard(frame) {
-        if (frame.kind === 'hello') who ??= frame
-        if (frame.kind === 'resume' && frame.previousRegion !== null) {
-          asked ??= { previous: frame.previousRegion, atMs: nowMs() }
+      heard(data) {
+        const said = codecs.client.read(data)
+        if (said.kind === 'bad') return judge.fail('sound', `a frame of a client cannot be read: ${said.reason}`)
+        const { channel, frame } = said
+        if (frame.kind === 'hello') heard.set(channel, { ...frame, asked: null, resumed: false })
+        const session = heard.get(channel)
+        if (session !== undefined && frame.kind === 'resume' && frame.previousRegion !== null) {
+          session.asked ??= { previous: frame.previousRegion, atMs: nowMs() }
         }
       },
     }
   }
 
   return {
-    entered: (region, { client, generation }) => void generations.set(`${region} ${client}`, generation),
-    wrote(region, client, generation) {
-      if (generation < generationIn(region, client)) judge.fail('fence', `${client} wrote to ${region} after its fence`)
+    entered: (region, room, { client, generation }) => void generations.set(`${region} ${room} ${client}`, generation),
+    wrote(region, room, client, generation) {
+      if (generation < generationIn(region, room, client))
+        judge.fail('fence', `${client} wrote to ${region} after its fence`)
     },
     connect: (region, connect) => (given) => {
       const { link, heard } = listen(region, given)
       const session = connect(link)
       return {
-        received(text) {
-          heard(JSON.parse(text) as ClientFrame)
-          session.received(text)
+        received(data) {
+          heard(data)
+          session.received(data)
         },
         drained: () => session.drained(),
         closed: () => session.closed(),

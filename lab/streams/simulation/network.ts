@@ -1,5 +1,6 @@
 import type { ClientTransport, LinkEvents } from '../../../src/streams/client/ports.ts'
 import type { Exchange, RegionHint, RegionPeer, Session, SessionLink } from '../../../src/streams/ports.ts'
+import type { FrameData } from '../../../src/streams/protocol/codec.ts'
 import type { SimulatedProcess, Simulation } from '../../../test/support/simulation.ts'
 
 /** How a link treats what it carries; times in virtual milliseconds. */
@@ -65,12 +66,12 @@ function awake({ crashed, paused }: SimulatedProcess): boolean {
   return !crashed && !paused
 }
 
-function isResume(text: string): boolean {
-  return text.startsWith('{"kind":"resume"')
+function isResume(data: FrameData): boolean {
+  return typeof data === 'string' && data.startsWith('{"kind":"resume"')
 }
 
-function isDelivery(text: string): boolean {
-  return text.startsWith('{"kind":"deliver"') || text.startsWith('{"kind":"order"')
+function isDelivery(data: FrameData): boolean {
+  return typeof data === 'string' && /^{"kind":"(deliver|order)"/.test(data)
 }
 
 interface Wire {
@@ -99,8 +100,8 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
   }
 
   /** One direction of a wire: in order, each as late as chance says but never before the last. */
-  function lane(wire: Wire, to: SimulatedProcess, deliver: (text: string) => void): (text: string) => void {
-    const queue: { readonly atMs: number; readonly text: string }[] = []
+  function lane(wire: Wire, to: SimulatedProcess, deliver: (data: FrameData) => void): (data: FrameData) => void {
+    const queue: { readonly atMs: number; readonly data: FrameData }[] = []
     let lastMs = 0
     let scheduled = false
     function fire(): void {
@@ -110,16 +111,16 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
         return void sim.timer(PAUSED_MS, fire)
       }
       while ((queue[0]?.atMs ?? Number.POSITIVE_INFINITY) <= sim.now()) {
-        const { text } = queue.shift() as { text: string }
-        if (!wire.dead && !offline.has(wire.client)) deliver(text)
+        const { data } = queue.shift() as { data: FrameData }
+        if (!wire.dead && !offline.has(wire.client)) deliver(data)
       }
       schedule()
     }
     /** At once, or after the receiver has continued. */
-    function repeat(text: string, atMs: number): void {
-      if (random.chance(0.5)) return void queue.push({ atMs, text })
+    function repeat(data: FrameData, atMs: number): void {
+      if (random.chance(0.5)) return void queue.push({ atMs, data })
       sim.timer(atMs + random.next() * weather.frameLateMs - sim.now(), () => {
-        if (!wire.dead && !offline.has(wire.client) && awake(to)) deliver(text)
+        if (!wire.dead && !offline.has(wire.client) && awake(to)) deliver(data)
       })
     }
     function schedule(): void {
@@ -128,20 +129,20 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
       scheduled = true
       sim.timer(head.atMs - sim.now(), fire)
     }
-    return (text) => {
+    return (data) => {
       const delayMs = weather.clientMs + random.next() * weather.clientJitterMs + (slowness.get(wire.client) ?? 0)
       lastMs = Math.max(lastMs, sim.now() + delayMs)
-      queue.push({ atMs: lastMs, text })
+      queue.push({ atMs: lastMs, data })
       const before = queue.at(-2)
-      if (isResume(text) && random.chance(weather.resumeTwice)) repeat(text, lastMs)
-      else if (isDelivery(text) && random.chance(weather.frameTwice)) repeat(text, lastMs)
+      if (isResume(data) && random.chance(weather.resumeTwice)) repeat(data, lastMs)
+      else if (isDelivery(data) && random.chance(weather.frameTwice)) repeat(data, lastMs)
       else if (
         before !== undefined &&
-        isDelivery(text) &&
-        isDelivery(before.text) &&
+        isDelivery(data) &&
+        isDelivery(before.data) &&
         random.chance(weather.frameSwapped)
       ) {
-        queue.splice(-2, 2, { ...before, text }, { atMs: lastMs, text: before.text })
+        queue.splice(-2, 2, { ...before, data }, { atMs: lastMs, data: before.data })
       }
       schedule()
     }
@@ -161,9 +162,9 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
     }
   }
 
-  function open(wire: Wire): ((text: string) => void) | null {
-    const toClient = lane(wire, wire.process, (text) => {
-      if (!wire.process.crashed) wire.events.received(text)
+  function open(wire: Wire): ((data: FrameData) => void) | null {
+    const toClient = lane(wire, wire.process, (data) => {
+      if (!wire.process.crashed) wire.events.received(data)
     })
     const session = wire.home.connect({
       send: toClient,
@@ -172,18 +173,18 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
     })
     wire.session = session
     wire.events.opened()
-    return lane(wire, wire.home.process, (text) => {
-      if (!wire.home.process.crashed) session.received(text)
+    return lane(wire, wire.home.process, (data) => {
+      if (!wire.home.process.crashed) session.received(data)
     })
   }
 
   return {
     transport: (client, process) => ({
       connect(region, events) {
-        let toRegion: ((text: string) => void) | null = null
+        let toRegion: ((data: FrameData) => void) | null = null
         let wire: Wire | null = null
         let closedEarly = false
-        const early: string[] = []
+        const early: FrameData[] = []
         sim.timer(weather.clientMs + (slowness.get(client) ?? 0), () => {
           if (process.crashed || closedEarly) return
           const home = homes.get(region)
@@ -192,12 +193,12 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
           wire = { client, region, process, home, events, session: null, dead: false, clientClosed: false }
           wires.add(wire)
           // The hello is said while the lanes are being laid.
-          toRegion = (text) => void early.push(text)
+          toRegion = (data) => void early.push(data)
           toRegion = open(wire)
-          for (const text of early) toRegion?.(text)
+          for (const data of early) toRegion?.(data)
         })
         return {
-          send: (text) => toRegion?.(text),
+          send: (data) => toRegion?.(data),
           close() {
             closedEarly = true
             if (wire === null) return

@@ -42,11 +42,11 @@ export function createSimulatedRegion(options: {
   let region: StreamRegion | null = null
   let failing: 'before' | 'after' | null = null
 
-  function inspect({ sends }: RoomBatch, { results, stored }: RoomWritten): void {
+  function inspect(room: string, { sends }: RoomBatch, { results, stored }: RoomWritten): void {
     for (const [index, { client, generation }] of sends.entries()) {
       const result = results[index]
       if (result?.kind !== 'accepted' || result.duplicate) continue
-      fences.wrote(name, client, generation)
+      fences.wrote(name, room, client, generation)
     }
     for (const entry of stored) {
       if (entry.log.startsWith(`${name}.`)) judge.tookIn((entry.body as { uid: number }).uid, entry)
@@ -78,7 +78,7 @@ export function createSimulatedRegion(options: {
         alive(async () => {
           await pause()
           const entered = await log.enter(room, claim)
-          if (entered.kind === 'entered') fences.entered(name, claim)
+          if (entered.kind === 'entered') fences.entered(name, room, claim)
           await pause()
           return entered
         }),
@@ -89,7 +89,7 @@ export function createSimulatedRegion(options: {
           failing = null
           if (fails === 'before') throw new Error('the log is away')
           const written = await log.write(room, batch)
-          inspect(batch, written)
+          inspect(room, batch, written)
           await pause()
           if (fails === 'after') throw new Error('the log did not answer')
           return written

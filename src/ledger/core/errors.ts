@@ -1,46 +1,31 @@
-import { hasMark } from './mark.ts'
+import {
+  BaseError,
+  commonErrors,
+  type ErrorOptions,
+  type ErrorRow,
+  type ErrorTable,
+  isBaseError,
+} from './base-error.ts'
+
+export type { AppliedWord, ErrorOptions, ErrorRow, ErrorTable } from './base-error.ts'
 
 /**
  * All errors of the library are one class. The code says what happened, `next` says what to do. Each wing owns its rows in
  * a table of its own; this one is the ledger's and its stores'.
  */
 
-/** Whether the change that failed took effect. */
-export type AppliedWord = 'no' | 'maybe'
-
-export interface ErrorRow {
-  /** May the same call succeed later, unchanged? */
-  readonly retryable: boolean
-  /** Whether the effect or the write may have happened. */
-  readonly applied: AppliedWord
-  /** What the person who reads it should do next. */
-  readonly next: string
-  /** False where each message has advice of its own, which the general sentence would only repeat. */
-  readonly inMessage?: false
-}
-
-export type ErrorTable = Readonly<Record<string, ErrorRow>>
-
 export const ledgerErrors = {
   bad_identity: { retryable: false, applied: 'no', next: 'Give a non-blank tenant, caller and key within the limits.' },
-  bad_input: { retryable: false, applied: 'no', next: 'Correct the input that the message names.', inMessage: false },
-  bad_option: { retryable: false, applied: 'no', next: 'Correct the option that the message names.', inMessage: false },
-  key_reused: {
-    retryable: false,
-    applied: 'no',
-    next: 'Use a new key for a new payload; the recorded one was left untouched.',
-  },
+  bad_input: commonErrors.bad_input,
+  bad_option: commonErrors.bad_option,
+  key_reused: commonErrors.key_reused,
   in_progress: {
     retryable: true,
     applied: 'no',
     next: 'Retry the same call after `retryAfterMs`; the first attempt still runs.',
   },
-  retry_later: { retryable: true, applied: 'no', next: 'Retry the same call after `retryAfterMs`.' },
-  outcome_unknown: {
-    retryable: false,
-    applied: 'maybe',
-    next: 'Find out whether the effect happened, then `resolve` the record; it is never repeated by itself.',
-  },
+  retry_later: commonErrors.retry_later,
+  outcome_unknown: commonErrors.outcome_unknown,
   key_expired: {
     retryable: false,
     applied: 'maybe',
@@ -68,11 +53,7 @@ export const ledgerErrors = {
     applied: 'no',
     next: 'Slow down: this caller repeats one key too often; retry after `retryAfterMs`.',
   },
-  lease_lost: {
-    retryable: false,
-    applied: 'maybe',
-    next: 'Another attempt, or an operator, owns this identity now; stop and record nothing.',
-  },
+  lease_lost: commonErrors.lease_lost,
   lease_over: {
     retryable: false,
     applied: 'maybe',
@@ -114,11 +95,7 @@ export const ledgerErrors = {
     applied: 'maybe',
     next: 'Check that the store runs and can be reached at its URL; reconnecting needs no restart.',
   },
-  store_busy: {
-    retryable: true,
-    applied: 'no',
-    next: 'Retry: another transaction holds the row, or too many requests wait.',
-  },
+  store_busy: commonErrors.store_busy,
   pool_exhausted: { retryable: false, applied: 'no', next: 'Use `tx`, or a larger pool.' },
   store_replaced: {
     retryable: false,
@@ -135,7 +112,7 @@ export const ledgerErrors = {
     applied: 'no',
     next: 'Deploy a newer version of onceonly: a newer one migrated the store.',
   },
-  stopped: { retryable: true, applied: 'no', next: 'The ledger or store was stopped; create a new one.' },
+  stopped: commonErrors.stopped,
   not_found: {
     retryable: false,
     applied: 'no',
@@ -155,23 +132,6 @@ export const ledgerErrors = {
 
 export type LedgerErrorCode = keyof typeof ledgerErrors
 
-export interface ErrorOptions {
-  /** The error that led to this one. @default none */
-  readonly cause?: unknown
-  /** Whether the change was applied, where that is known better than the table says. @default the table's */
-  readonly applied?: AppliedWord
-  /** Whether the same call may succeed later, where that is known better than the table says. @default the table's */
-  readonly retryable?: boolean
-  /** How long to wait before the next attempt, in milliseconds. @default unknown */
-  readonly retryAfterMs?: number
-  /** What to do here, where the table's sentence speaks of something else than the caller used. @default the table's */
-  readonly next?: string
-  /** Values for programs, such as ids and counts. @default {} */
-  readonly details?: Readonly<Record<string, unknown>>
-}
-
-const mark = Symbol.for('onceonly.error')
-
 /**
  * The one error class. Recognise it with `isOnceError`, which also works across two copies of the package.
  *
@@ -184,40 +144,15 @@ const mark = Symbol.for('onceonly.error')
  * }
  * ```
  */
-export class OnceError<C extends string = string> extends Error {
-  /** What happened. */
-  readonly code: C
-  /** Whether the same call may succeed later, unchanged. */
-  readonly retryable: boolean
-  /** Whether the effect or the write may have happened. */
-  readonly applied: AppliedWord
-  /** How long to wait before the next attempt, in milliseconds; null where that is not known. */
-  readonly retryAfterMs: number | null
-  /** What to do next, in one sentence. */
-  readonly next: string
-  readonly details: Readonly<Record<string, unknown>>
-  readonly [mark] = true
-
+export class OnceError<C extends string = string> extends BaseError<C> {
   constructor(code: C & LedgerErrorCode, message: string, options?: ErrorOptions)
   /** For the codes of a wing, with the row of its own table. */
   constructor(code: C, message: string, options: ErrorOptions | undefined, row: ErrorRow)
   constructor(code: C, message: string, options: ErrorOptions = {}, row = ledgerErrors[code as C & LedgerErrorCode]) {
-    const { retryable, applied, next: advice, inMessage }: ErrorRow = row
-    const next = options.next ?? advice
-    super(
-      inMessage === false ? message : `${message} ${next}`,
-      options.cause === undefined ? undefined : { cause: options.cause },
-    )
-    this.name = 'OnceError'
-    this.code = code
-    this.retryable = options.retryable ?? retryable
-    this.applied = options.applied ?? applied
-    this.retryAfterMs = options.retryAfterMs ?? null
-    this.next = next
-    this.details = options.details ?? {}
+    super(code, message, options, row)
   }
 }
 
 export function isOnceError<C extends string = string>(error: unknown, code?: C): error is OnceError<C> {
-  return hasMark(error, mark) && (code === undefined || (error as OnceError).code === code)
+  return isBaseError(error, code)
 }

@@ -1,5 +1,5 @@
-import { OnceError } from '../../ledger/core/errors.ts'
-import type { StreamClientOptions } from './options.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
+import type { StreamClientOptions, StreamConnectionOptions, StreamRoomOptions } from './options.ts'
 
 const clientOptions = {
   room: true,
@@ -23,25 +23,54 @@ const modes = { 'at-most-once': true, 'at-least-once': true, 'effectively-once':
   true
 >
 
+type Known = Readonly<Record<string, true>>
+
+const { room: _room, regions, transport, runtime, bounds, ...roomOptions } = clientOptions
+const connectionOptions: Record<keyof StreamConnectionOptions, true> = { regions, transport, runtime, bounds }
+
 /** Refuses what would otherwise fail with the first connection, or silently not at all. */
 export function checkClientOptions(options: StreamClientOptions): void {
-  // Without the search for the nearest name: this is part of every page.
-  const unknown = Object.keys(options ?? {}).find((name) => !Object.hasOwn(clientOptions, name))
-  if (unknown !== undefined) bad(unknown, `is unknown; known are ${Object.keys(clientOptions).join(', ')}`)
-  const { regions, transport, receiver, mode } = options ?? {}
-  if (!Array.isArray(regions) || regions.length === 0) bad('regions', 'must be a list with at least one region')
-  if (typeof transport?.connect !== 'function') {
-    bad('transport', 'is not a transport: pass createWebSocketTransport({ url })')
+  const refuse = refuser('createStreamClient', options, clientOptions)
+  checkRoute(options, refuse)
+  checkRoom(options, refuse)
+}
+
+export function checkConnectionOptions(options: StreamConnectionOptions): void {
+  checkRoute(options, refuser('createStreamConnection', options, connectionOptions))
+}
+
+export function checkRoomOptions(options: StreamRoomOptions): void {
+  checkRoom(options, refuser('room', options, roomOptions))
+}
+
+type Refuse = (option: string, what: string) => never
+
+/** Without the search for the nearest name: this is part of every page. */
+function refuser(of: string, options: object, known: Known): Refuse {
+  const refuse: Refuse = (option, what) => {
+    const text = `The option \`${option}\` of ${of} ${what}.`
+    throw new BaseError('bad_option', text, { details: { option } })
   }
-  if (typeof receiver?.message !== 'function') {
-    bad('receiver', 'is not a receiver: pass { message(entry) { … } }')
+  const unknown = Object.keys(options ?? {}).find((name) => !Object.hasOwn(known, name))
+  if (unknown !== undefined) refuse(unknown, `is unknown; known are ${Object.keys(known).join(', ')}`)
+  return refuse
+}
+
+function checkRoute(options: Pick<StreamClientOptions, 'regions' | 'transport'>, refuse: Refuse): void {
+  if (!Array.isArray(options?.regions) || options.regions.length === 0) {
+    refuse('regions', 'must be a list with at least one region')
   }
-  if (!Object.hasOwn(modes, mode)) {
-    bad('mode', `is ${JSON.stringify(mode)}: choose one of ${Object.keys(modes).join(', ')}`)
+  if (typeof options.transport?.connect !== 'function') {
+    refuse('transport', 'is not a transport: pass createWebSocketTransport({ url })')
   }
 }
 
-function bad(option: string, what: string): never {
-  const text = `The option \`${option}\` of createStreamClient ${what}.`
-  throw new OnceError('bad_option', text, { details: { option } })
+function checkRoom(options: Pick<StreamClientOptions, 'receiver' | 'mode'>, refuse: Refuse): void {
+  const { receiver, mode } = options ?? {}
+  if (typeof receiver?.message !== 'function') {
+    refuse('receiver', 'is not a receiver: pass { message(entry) { … } }')
+  }
+  if (!Object.hasOwn(modes, mode)) {
+    refuse('mode', `is ${JSON.stringify(mode)}: choose one of ${Object.keys(modes).join(', ')}`)
+  }
 }

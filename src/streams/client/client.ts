@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import type { Timer } from '../../runtime/runtime.ts'
 import type { Pending } from '../parts/sender.ts'
 import { isStreamName } from '../protocol/fields.ts'
@@ -10,6 +10,8 @@ import type { Connection } from './connection.ts'
 import { createConnection } from './connection.ts'
 import { StreamError } from './errors.ts'
 import { createIntake } from './intake.ts'
+import type { Lines } from './line.ts'
+import { createLines } from './line.ts'
 import { createMemoryPlace } from './memory-place.ts'
 import type { ClientStatus, StreamClient, StreamClientOptions } from './options.ts'
 import type { Outgoing } from './outgoing.ts'
@@ -46,12 +48,25 @@ const DOUBLINGS_MOST = 16
  */
 export async function createStreamClient(options: StreamClientOptions): Promise<StreamClient> {
   checkClientOptions(options)
-  const { room, regions, transport, receiver, mode } = options
+  const { transport, runtime = createClientRuntime() } = options
+  const bounds = { ...sessionLimits, ...options.bounds }
+  return openClient({ ...options, runtime }, createLines({ transport, runtime, bounds }))
+}
+
+/** What a client of a room is made of, once it is known how it reaches its regions. */
+export type RoomClientOptions = Omit<StreamClientOptions, 'transport'> & {
+  readonly runtime: ClientRuntime
+  /** The client was stopped. */
+  left?(): void
+}
+
+/** The client of one room, on connections that it may share with those of other rooms. */
+export async function openClient(options: RoomClientOptions, lines: Lines): Promise<StreamClient> {
+  const { room, regions, receiver, mode, runtime } = options
   // Every connection would refuse it again.
   const odd = [room, ...regions].find((each) => !isStreamName(each))
   if (odd !== undefined)
-    throw new OnceError('bad_option', `${JSON.stringify(odd)} is not a name of a room or a region.`)
-  const runtime = options.runtime ?? createClientRuntime()
+    throw new BaseError('bad_option', `${JSON.stringify(odd)} is not a name of a room or a region.`)
   const bounds = { ...sessionLimits, ...options.bounds }
   const place = options.place ?? createMemoryPlace()
   const instance = runtime.newId()
@@ -66,6 +81,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   let connection: Connection | null = null
   /** The region has let this connection in, and so has the one before it. */
   let admitted = false
+  let refusal: string | null = null
   let failures = 0
   let timer: Timer | null = null
   /** Connecting writes to the storage first; after that write only the latest attempt continues. */
@@ -139,9 +155,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   function open(): void {
     const { client, epoch, generation } = identity
     const opened: Connection = createConnection({
-      transport,
+      lines,
       region,
-      runtime,
       bounds,
       hello: { room, client, epoch, generation, instance },
       // Right behind the hello, which saves a round trip. Only a client that begins at the head must first learn its
@@ -166,11 +181,12 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
 
   function closed(code: number | null, reason: string): void {
     connection = null
+    refusal = code === closeCodes.notAllowed ? reason : null
     if (code === closeCodes.cloned) return renew({ why: 'cloned' })
     // Generations only grow: a session with a later one belongs to another client with this identity.
     if (code === closeCodes.fenced && !admitted) return renew({ why: 'fenced' })
     problem(
-      new OnceError('retry_later', `The connection to ${region} ended: ${reason}.`, {
+      new BaseError('retry_later', `The connection to ${region} ended: ${reason}.`, {
         next: 'The client reconnects by itself.',
       }),
     )
@@ -201,6 +217,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         // Numbers that this client never sent are in use: another client continues from a copy of its storage.
         if (frame.floor > outgoing.sentBelow) return renew({ why: 'fenced' })
         failures = 0
+        refusal = null
         admitted = true
         previousRegion = region
         // On a second resume over the same connection everything has been sent on it already.
@@ -227,6 +244,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         if (frame.why === 'unknown') return renew({ why: 'unknown' })
         intake.reset(frame)
         return resume(from)
+      // The line reads these.
+      case 'ended':
       case 'pong':
     }
   }
@@ -299,7 +318,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     problem(error)
   }
 
-  function targetUnknown(target: MessageIdentity | null, applied: 'no' | 'maybe'): OnceError {
+  function targetUnknown(target: MessageIdentity | null, applied: 'no' | 'maybe'): BaseError {
     const name = target && identityText(target)
     const details = { replyTo: target }
     return new StreamError('target_unknown', `${room} has no message ${name} to reply to.`, { applied, details })
@@ -319,11 +338,15 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
 
   connect()
   return {
+    room,
     get identity() {
       return { client: identity.client, epoch: identity.epoch }
     },
     get status() {
       return status
+    },
+    get refusal() {
+      return refusal
     },
     get region() {
       return region
@@ -336,7 +359,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     },
     async send(body, { replyTo: target = null } = {}) {
       if (status === 'stopped')
-        throw new OnceError('stopped', 'The client was stopped.', { next: 'Create a new client.' })
+        throw new BaseError('stopped', 'The client was stopped.', { next: 'Create a new client.' })
       // Whatever else an entry has is not kept.
       const replyTo = target && { client: target.client, epoch: target.epoch, cseq: target.cseq }
       if (replyTo !== null && !mayReplyTo(replyTo)) throw targetUnknown(replyTo, 'no')
@@ -360,6 +383,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     },
     idle: () => intake.idle(),
     async stop() {
+      if (status !== 'stopped') options.left?.()
       become('stopped')
       attempt += 1
       timer?.cancel()
@@ -375,8 +399,8 @@ function newIdentity(runtime: ClientRuntime): ClientIdentity {
   return { client: runtime.newId(), epoch: 1, generation: 0 }
 }
 
-function doubt(): OnceError {
-  return new OnceError(
+function doubt(): BaseError {
+  return new BaseError(
     'outcome_unknown',
     'The outcome is unknown: no region remembers whether the message was accepted.',
   )

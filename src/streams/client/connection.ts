@@ -1,5 +1,3 @@
-import type { Timer } from '../../runtime/runtime.ts'
-import { decodeServerFrame } from '../protocol/decode.ts'
 import type {
   ClientFrame,
   DeliverFrame,
@@ -10,10 +8,9 @@ import type {
 } from '../protocol/protocol.ts'
 import { PROTOCOL_VERSION } from '../protocol/protocol.ts'
 import type { SessionBounds } from '../session-limits.ts'
-import type { ClientLink, ClientTransport } from './ports.ts'
-import type { ClientRuntime } from './runtime.ts'
+import type { Lines } from './line.ts'
 
-/** One connection of a client, from its hello on: one generation. */
+/** One session of a client, from its hello on: one generation. */
 export interface Connection {
   /** Deliveries flow, and messages may be sent. */
   readonly live: boolean
@@ -27,10 +24,9 @@ export interface Connection {
 }
 
 export interface ConnectionOptions {
-  readonly transport: ClientTransport
+  readonly lines: Lines
   readonly region: string
   readonly hello: Omit<HelloFrame, 'kind' | 'version'>
-  readonly runtime: ClientRuntime
   readonly bounds: SessionBounds
   /** The hello has left. */
   opened(): void
@@ -44,7 +40,7 @@ export interface ConnectionOptions {
 const CREDIT_SHARE = 4
 
 export function createConnection(options: ConnectionOptions): Connection {
-  const { runtime, bounds, hello } = options
+  const { bounds, hello } = options
   let live = false
   let over = false
   /** Resumes that are not answered: what comes before the last answer belongs to an earlier one. */
@@ -52,49 +48,23 @@ export function createConnection(options: ConnectionOptions): Connection {
   let taken = 0
   let credited = 0
   let bytes = 0
-  /** Up to here the entries of this connection came without a gap. */
+  /** Up to here the entries of this session came without a gap. */
   let come = 0
-  let heardAtMs = runtime.monotonicMs()
-  let timer: Timer | null = null
 
   function say(frame: ClientFrame): void {
-    if (!over) link.send(JSON.stringify(frame))
+    if (!over) channel.send(frame)
   }
 
   function end(code: number | null, reason: string): void {
     if (over) return
     over = true
     live = false
-    timer?.cancel()
     options.closed(code, reason)
   }
 
-  function watch(): void {
-    timer = runtime.setTimer(
-      bounds.silenceMs / 3,
-      () => {
-        if (over) return
-        if (runtime.monotonicMs() - heardAtMs > bounds.silenceMs) {
-          link.close()
-          return end(null, 'the region was not heard any more')
-        }
-        if (live) say({ kind: 'ping' })
-        watch()
-      },
-      true,
-    )
-  }
-
-  function received(text: string): void {
+  function received(frame: ServerFrame, frameBytes: number): void {
     if (over) return
-    heardAtMs = runtime.monotonicMs()
-    const decoded = decodeServerFrame(text)
-    if (decoded.kind === 'bad') {
-      link.close()
-      return end(null, `the region sent what is no frame: ${decoded.reason}`)
-    }
-    const { frame } = decoded
-    if (frame.kind === 'deliver') bytes += text.length
+    if (frame.kind === 'deliver') bytes += frameBytes
     if (frame.kind === 'resumed' || frame.kind === 'reset') resuming = Math.max(0, resuming - 1)
     if (frame.kind === 'resumed' && resuming > 0) return
     if (resuming > 0 && (frame.kind === 'deliver' || frame.kind === 'order')) {
@@ -124,7 +94,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     say({ kind: 'credit', taken })
   }
 
-  const link: ClientLink = options.transport.connect(options.region, {
+  const channel = options.lines.open(options.region, {
     opened() {
       say({ kind: 'hello', version: PROTOCOL_VERSION, ...hello })
       options.opened()
@@ -132,7 +102,6 @@ export function createConnection(options: ConnectionOptions): Connection {
     received,
     closed: end,
   })
-  watch()
 
   return {
     get live() {
@@ -150,8 +119,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     close() {
       if (over) return
       over = true
-      timer?.cancel()
-      link.close()
+      channel.close()
     },
   }
 }

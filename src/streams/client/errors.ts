@@ -1,4 +1,4 @@
-import { type ErrorOptions, type ErrorTable, OnceError } from '../../ledger/core/errors.ts'
+import { BaseError, type ErrorOptions, type ErrorTable } from '../../ledger/core/base-error.ts'
 
 /** The errors of clients of streams. */
 export const streamErrors = {
@@ -14,7 +14,7 @@ export const streamErrors = {
   },
 } as const satisfies ErrorTable
 
-export class StreamError<C extends keyof typeof streamErrors = keyof typeof streamErrors> extends OnceError<C> {
+export class StreamError<C extends keyof typeof streamErrors = keyof typeof streamErrors> extends BaseError<C> {
   constructor(code: C, message: string, options?: ErrorOptions) {
     super(code, message, options, streamErrors[code])
   }

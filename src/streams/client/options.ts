@@ -8,8 +8,11 @@ import type { ClientRuntime } from './runtime.ts'
 
 /** One participant of one room: sends, receives, and comes back by itself, here or in another region. */
 export interface StreamClient {
+  readonly room: string
   readonly identity: MessageIdentityPrefix
   readonly status: ClientStatus
+  /** Why the region did not let this client into the room the last time, in its words; null where it did. */
+  readonly refusal: string | null
   /** The region that it is connected to, or tries to. */
   readonly region: string
   readonly position: ClientPosition
@@ -76,6 +79,28 @@ export interface StreamClientOptions {
    */
   readonly bounds?: Partial<StreamBounds>
 }
+
+/** Several rooms on one connection. */
+export interface StreamConnection {
+  /** Rooms that were entered and not stopped. */
+  readonly rooms: ReadonlyMap<string, StreamClient>
+  /**
+   * Enters a room. Each has its own identity, position, place, credit and rights: one that is refused or falls behind
+   * holds up no other. Stop the client of a room to leave it.
+   */
+  room(name: string, options: StreamRoomOptions): Promise<StreamClient>
+  /** Continues with all rooms in another region. */
+  moveTo(region: string): void
+  /** Leaves all rooms and closes the connection. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** What every room of a connection shares. */
+export type StreamConnectionOptions = Pick<StreamClientOptions, 'regions' | 'transport' | 'runtime' | 'bounds'>
+
+/** What belongs to one room. A place belongs to one room, too. */
+export type StreamRoomOptions = Omit<StreamClientOptions, 'room' | keyof StreamConnectionOptions>
 
 /**
  * `cloned` and `fork`: another client uses this identity and sent a message with the same number. `fenced`: another client

@@ -1,6 +1,6 @@
 import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { createShelfPlace, type KeptPlace } from './place-on-shelf.ts'
 import { applyChanges, type Shelf, type ShelfChanges } from './place-shelf.ts'
@@ -101,7 +101,7 @@ function createFileShelf({ path }: { readonly path: string }): Shelf {
     write(changes) {
       if (stopped)
         return Promise.reject(
-          new OnceError('stopped', 'The place of this client was stopped.', { next: 'Open it again.' }),
+          new BaseError('stopped', 'The place of this client was stopped.', { next: 'Open it again.' }),
         )
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       queue.push({ changes, resolve, reject })

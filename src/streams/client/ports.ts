@@ -2,22 +2,23 @@
 
 import type { DeliveryPlace } from '../parts/delivery.ts'
 import type { Pending, PendingPlace } from '../parts/sender.ts'
+import type { FrameData } from '../protocol/codec.ts'
 import type { LogPlace, MessageContent, Position } from '../protocol/protocol.ts'
 
 export interface ClientTransport {
-  /** Begins to connect to a region and reports to `events`; `closed` comes once, as the last event. */
+  /** Begins to connect to a region and reports to `events`, later; `closed` comes once, as the last event. */
   connect(region: string, events: LinkEvents): ClientLink
 }
 
 export interface LinkEvents {
   opened(): void
-  received(text: string): void
+  received(data: FrameData): void
   /** Code and reason of the close frame; null when the connection just ended. */
   closed(code: number | null, reason: string): void
 }
 
 export interface ClientLink {
-  send(text: string): void
+  send(data: FrameData): void
   close(): void
 }
 

@@ -1,5 +1,5 @@
-import { canonicalValue } from '../../ledger/core/canonical-value.ts'
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
+import { MAX_JSON_DEPTH } from '../../ledger/core/canonical-rules.ts'
 import { decodeSendFrame } from '../protocol/decode.ts'
 import { sessionLimits } from '../session-limits.ts'
 import type { PendingSend } from './ports.ts'
@@ -14,24 +14,31 @@ export function checkSendable(message: PendingSend): void {
   const text = textOf(message)
   const bytes = encoder.encode(text).length + SPARE_BYTES
   if (bytes > sessionLimits.clientFrameBytes) {
-    throw new OnceError(
+    throw new BaseError(
       'bad_input',
       `The message takes ${bytes} bytes; ${sessionLimits.clientFrameBytes} are the most.`,
     )
   }
   const decoded = decodeSendFrame(text)
-  if (decoded.kind === 'bad') throw new OnceError('bad_input', `A region would refuse the message: ${decoded.reason}.`)
-  try {
-    canonicalValue(decoded.frame)
-  } catch (error) {
-    throw new OnceError('bad_input', 'The message cannot be fingerprinted.', { cause: error })
+  if (decoded.kind === 'bad') throw new BaseError('bad_input', `A region would refuse the message: ${decoded.reason}.`)
+  if (!hasFingerprint(decoded.frame.body, 1)) {
+    const text = `The message cannot be fingerprinted: it nests more than ${MAX_JSON_DEPTH} levels, or has half of a character.`
+    throw new BaseError('bad_input', text)
   }
+}
+
+/** What `canonicalValue`, by which a region takes the fingerprint, says of parsed JSON; that is too much for every page. */
+export function hasFingerprint(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return value.isWellFormed()
+  if (typeof value !== 'object' || value === null) return true
+  if (depth >= MAX_JSON_DEPTH) return false
+  return Object.entries(value).every(([name, each]) => name.isWellFormed() && hasFingerprint(each, depth + 1))
 }
 
 function textOf(message: PendingSend): string {
   try {
     return JSON.stringify({ kind: 'send', cseq: Number.MAX_SAFE_INTEGER, ...message })
   } catch (error) {
-    throw new OnceError('bad_input', 'The message cannot be written as JSON.', { cause: error })
+    throw new BaseError('bad_input', 'The message cannot be written as JSON.', { cause: error })
   }
 }

@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import type { ClientLink, ClientTransport, LinkEvents } from './ports.ts'
 
 /** The subprotocol of our frames. */
@@ -15,7 +15,7 @@ export interface ClientSocket {
   onmessage: ((event: { readonly data: unknown }) => void) | null
   onclose: ((event: { readonly code: number; readonly reason: string }) => void) | null
   onerror: (() => void) | null
-  send(text: string): void
+  send(data: string | Uint8Array<ArrayBuffer>): void
   close(code?: number, reason?: string): void
 }
 
@@ -57,7 +57,7 @@ export function createWebSocketTransport(options: WebSocketTransportOptions): Cl
   if (typeof options?.url !== 'function') {
     const text =
       'createWebSocketTransport needs `url`: a function of the region, such as () => `wss://example.com/socket`.'
-    throw new OnceError('bad_option', text, { details: { option: 'url' } })
+    throw new BaseError('bad_option', text, { details: { option: 'url' } })
   }
   const { url, token = () => null, openMs = OPEN_MS } = options
   const WebSocketClass = options.WebSocket ?? (globalThis as unknown as { WebSocket: ClientSocketClass }).WebSocket
@@ -94,8 +94,8 @@ export function createWebSocketTransport(options: WebSocketTransportOptions): Cl
       if (socket.readyState !== OPEN) end(null, 'the connection failed')
     }
     return {
-      send(text) {
-        if (!over && socket.readyState === OPEN) socket.send(text)
+      send(data) {
+        if (!over && socket.readyState === OPEN) socket.send(data)
       },
       close: () => end(NORMAL, ''),
     }

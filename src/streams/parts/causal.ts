@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import type { Counts } from './count.ts'
 import { countOf, safeCount } from './count.ts'
 
@@ -83,7 +83,7 @@ export class CausalBuffer<T> {
 
   receive(caused: Caused<T>): CausalArrival<T> {
     const number = safeCount('count', countOf(caused.clock, caused.sender))
-    if (number === 0) throw new OnceError('bad_input', `A message of ${caused.sender} does not count itself.`)
+    if (number === 0) throw new BaseError('bad_input', `A message of ${caused.sender} does not count itself.`)
     for (const node in caused.clock) safeCount(`count of ${node}`, countOf(caused.clock, node))
     const own = placeOf(caused.sender, number)
     if (number <= this.#count(caused.sender) || this.#known.has(own)) return { kind: 'dropped' }

@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import { MINUTE } from '../../ledger/core/limits.ts'
 import { PartError } from './errors.ts'
 
@@ -134,10 +134,10 @@ export class ReceiveDedup<R> {
 
 function positive(option: string, value: number): number {
   if (value > 0) return value
-  throw new OnceError('bad_option', `\`${option}\` is ${String(value)}; it must be a number above 0.`)
+  throw new BaseError('bad_option', `\`${option}\` is ${String(value)}; it must be a number above 0.`)
 }
 
-function full(mostKeys: number, retryAfterMs: number): OnceError {
+function full(mostKeys: number, retryAfterMs: number): BaseError {
   return new PartError('dedup_full', `${mostKeys} keys are remembered, and none has expired.`, {
     retryAfterMs,
     details: { mostKeys },
@@ -145,8 +145,8 @@ function full(mostKeys: number, retryAfterMs: number): OnceError {
 }
 
 /** One identity with two bodies: a clone of the sender, or a sender that forgot what it had sent. */
-function fork(key: string): OnceError {
-  return new OnceError('key_reused', `The message ${key} came with another body than before: a fork.`, {
+function fork(key: string): BaseError {
+  return new BaseError('key_reused', `The message ${key} came with another body than before: a fork.`, {
     details: { fork: true, key },
   })
 }

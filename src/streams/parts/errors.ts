@@ -1,4 +1,4 @@
-import { type ErrorOptions, type ErrorTable, OnceError } from '../../ledger/core/errors.ts'
+import { BaseError, type ErrorOptions, type ErrorTable } from '../../ledger/core/base-error.ts'
 
 /** The errors of the parts of streams. */
 export const partErrors = {
@@ -9,7 +9,7 @@ export const partErrors = {
   },
 } as const satisfies ErrorTable
 
-export class PartError<C extends keyof typeof partErrors = keyof typeof partErrors> extends OnceError<C> {
+export class PartError<C extends keyof typeof partErrors = keyof typeof partErrors> extends BaseError<C> {
   constructor(code: C, message: string, options?: ErrorOptions) {
     super(code, message, options, partErrors[code])
   }

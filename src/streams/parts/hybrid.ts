@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import { safeCount } from './count.ts'
 
 /** A time near the wall clock that never goes back: milliseconds, and a counter for what happens within one. */
@@ -34,7 +34,7 @@ export class HybridClock {
     safeCount('counter', remote.counter)
     const aheadMs = remote.ms - this.#wallMs()
     if (aheadMs > this.#mostAheadMs) {
-      throw new OnceError('bad_input', `A peer's clock is ${aheadMs} ms ahead; ${this.#mostAheadMs} ms are allowed.`)
+      throw new BaseError('bad_input', `A peer's clock is ${aheadMs} ms ahead; ${this.#mostAheadMs} ms are allowed.`)
     }
     return this.#advance(compareHybrid(remote, this.#last) > 0 ? remote : this.#last)
   }

@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import { safeCount } from './count.ts'
 
 /** What the receiver has: everything below the floor, and ranges above it. */
@@ -86,7 +86,7 @@ export class IdempotentSender<T> {
   async #acceptNow(message: T): Promise<Pending<T>> {
     const bytes = this.#sizeOf(message)
     if (this.#pending.size >= this.#mostPending || this.#pendingBytes + bytes > this.#mostPendingBytes) {
-      throw new OnceError('store_busy', `${this.#pending.size} messages wait to be acknowledged.`, {
+      throw new BaseError('store_busy', `${this.#pending.size} messages wait to be acknowledged.`, {
         next: 'Send again when some are acknowledged.',
       })
     }
@@ -132,7 +132,7 @@ export class IdempotentSender<T> {
   /** True for who is acknowledged by it for the first time. */
   async acknowledge({ floor, ranges = [] }: AcknowledgedRanges): Promise<readonly number[]> {
     if (safeCount('floor', floor) > this.#next) {
-      throw new OnceError('bad_input', `The number ${floor - 1} was acknowledged, but never sent.`)
+      throw new BaseError('bad_input', `The number ${floor - 1} was acknowledged, but never sent.`)
     }
     const done: number[] = []
     for (const number of this.#pending.keys()) {

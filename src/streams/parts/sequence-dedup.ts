@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import { Ranges } from './ranges.ts'
 
 /** Senders that are remembered at once: about a hundred bytes each. */
@@ -20,7 +20,7 @@ export class SequenceDedup {
     if (seen.has(number)) return false
     // Refused before it is remembered: nothing that was not taken may count as seen.
     if (seen.rangeCount >= MOST_RANGES && number > seen.floor) {
-      throw new OnceError('bad_input', `${sender} left more than ${MOST_RANGES} holes in its numbers.`)
+      throw new BaseError('bad_input', `${sender} left more than ${MOST_RANGES} holes in its numbers.`)
     }
     return seen.add(number)
   }
@@ -37,7 +37,7 @@ export class SequenceDedup {
 
   #enter(sender: string): Ranges {
     if (this.#senders.size >= MOST_SENDERS) {
-      throw new OnceError('store_busy', `More than ${MOST_SENDERS} senders are remembered.`, {
+      throw new BaseError('store_busy', `More than ${MOST_SENDERS} senders are remembered.`, {
         next: 'Forget senders that have left, then try again.',
       })
     }

@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import { safeCount } from './count.ts'
 
 /** The result of one arrival. */
@@ -30,7 +30,7 @@ export class SequencedStream<T> {
   constructor(options: { readonly expected?: number; readonly mostBuffered?: number } = {}) {
     this.#expected = safeCount('number', options.expected ?? 0)
     this.#mostBuffered = options.mostBuffered ?? MOST_BUFFERED
-    if (!(this.#mostBuffered > 0)) throw new OnceError('bad_option', '`mostBuffered` is at least 1.')
+    if (!(this.#mostBuffered > 0)) throw new BaseError('bad_option', '`mostBuffered` is at least 1.')
   }
 
   /** The number that comes next. */

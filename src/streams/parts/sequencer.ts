@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import { safeCount } from './count.ts'
 
 /** A place in the one order of a room. A later epoch is a later sequencer; its places come after all of the earlier. */
@@ -20,7 +20,7 @@ export class Sequencer {
 
   next(): Place {
     if (this.#fencedBy !== null) {
-      throw new OnceError(
+      throw new BaseError(
         'lease_lost',
         `The sequencer of epoch ${this.epoch} was replaced by epoch ${this.#fencedBy}.`,
         {
@@ -53,7 +53,7 @@ export class SequencedReader {
   }
 
   take(at: Place): void {
-    if (this.look(at) !== 'next') throw new OnceError('bad_input', 'The place must be the next one.')
+    if (this.look(at) !== 'next') throw new BaseError('bad_input', 'The place must be the next one.')
     this.#epoch = at.epoch
     this.#expected = at.place + 1
   }

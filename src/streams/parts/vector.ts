@@ -1,4 +1,4 @@
-import { OnceError } from '../../ledger/core/errors.ts'
+import { BaseError } from '../../ledger/core/base-error.ts'
 import type { Counts, Order } from './count.ts'
 import { countOf, safeCount } from './count.ts'
 import { SortedCounts } from './sorted-counts.ts'
@@ -17,7 +17,7 @@ export class VectorClock {
   #sorted: SortedCounts | null = null
 
   constructor(node: string, counts: Counts = {}) {
-    if (node === '') throw new OnceError('bad_input', 'A vector clock needs the name of its node.')
+    if (node === '') throw new BaseError('bad_input', 'A vector clock needs the name of its node.')
     this.node = node
     this.#counts = new Map(Object.entries(checked(counts)))
   }
@@ -99,7 +99,7 @@ export function compareDense(a: DenseCounts, b: DenseCounts): Order {
 export function toDense(nodes: readonly string[], counts: Counts): DenseCounts {
   for (const node in counts) {
     if (countOf(counts, node) > 0 && !nodes.includes(node))
-      throw new OnceError('bad_input', `The node ${node} is not listed.`)
+      throw new BaseError('bad_input', `The node ${node} is not listed.`)
   }
   return nodes.map((node) => countOf(counts, node))
 }
@@ -129,7 +129,7 @@ export function decodeDense(bytes: Uint8Array): DenseCounts {
     let value = 0
     for (let scale = 1; ; scale *= 0x80) {
       const byte = bytes[at++]
-      if (byte === undefined) throw new OnceError('bad_input', 'The encoded clock is cut off.')
+      if (byte === undefined) throw new BaseError('bad_input', 'The encoded clock is cut off.')
       value = safeCount('count', value + (byte & 0x7f) * scale)
       if (byte < 0x80) return value
     }
@@ -137,7 +137,7 @@ export function decodeDense(bytes: Uint8Array): DenseCounts {
   const length = next()
   if (length > MOST_NODES) throw tooMany()
   const counts = Array.from({ length }, next)
-  if (at < bytes.length) throw new OnceError('bad_input', 'Something follows the encoded clock.')
+  if (at < bytes.length) throw new BaseError('bad_input', 'Something follows the encoded clock.')
   return counts
 }
 
@@ -148,6 +148,6 @@ function checked(counts: Counts): Counts {
   return Object.fromEntries(entries.filter(([, count]) => count > 0))
 }
 
-function tooMany(): OnceError {
-  return new OnceError('bad_input', `A clock has at most ${MOST_NODES} nodes.`)
+function tooMany(): BaseError {
+  return new BaseError('bad_input', `A clock has at most ${MOST_NODES} nodes.`)
 }

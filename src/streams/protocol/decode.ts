@@ -12,15 +12,22 @@ import {
   readContent,
   readIdentity,
   readPlace,
+  text,
 } from './fields.ts'
 import type { AckResult, ClientFrame, Delivered, Entry, SendFrame, ServerFrame } from './protocol.ts'
 
+/** Of a frame that ends a session: as much as a close frame of RFC 6455 takes. */
+const REASON_CHARS_MOST = 123
+
 /** A frame, or why it is none: the reason goes into the close frame, so it is short and repeats nothing. */
 export type Decoded<F> =
-  | { readonly kind: 'frame'; readonly frame: F }
+  | { readonly kind: 'frame'; readonly frame: F; readonly channel: number }
   | { readonly kind: 'bad'; readonly tooLarge: boolean; readonly reason: string }
 
-/** Reads a client's frame. Members that we do not know are left out: a newer client may have them. */
+/**
+ * Reads a client's frame. Members that we do not know are left out: a newer client may have them. The channel stands in
+ * the frame; the first one, 0, may be left out.
+ */
 export function decodeClientFrame(text: string): Decoded<ClientFrame> {
   return decode(text, sessionLimits.clientFrameBytes, readClientFrame)
 }
@@ -46,7 +53,9 @@ function decode<F>(text: string, mostBytes: number, read: (from: Fields) => F): 
     return { kind: 'bad', tooLarge: false, reason: 'the frame is not JSON' }
   }
   try {
-    return { kind: 'frame', frame: read(fields(value, 'frame')) }
+    const from = fields(value, 'frame')
+    const channel = from['channel'] === undefined ? 0 : count(from, 'channel', 0)
+    return { kind: 'frame', frame: read(from), channel }
   } catch (error) {
     if (error instanceof FrameProblem) return { kind: 'bad', tooLarge: false, reason: error.message }
     throw error
@@ -79,6 +88,7 @@ function readClientFrame(from: Fields): ClientFrame {
       return readSend(from)
     case 'credit':
       return { kind, taken: count(from, 'taken', 0) }
+    case 'leave':
     case 'ping':
       return { kind }
     default:
@@ -145,6 +155,8 @@ function readServerFrame(from: Fields): ServerFrame {
     }
     case 'lag':
       return { kind, missing: position(from, 'missing') }
+    case 'ended':
+      return { kind, code: count(from, 'code', 1), reason: text(from, 'reason', REASON_CHARS_MOST) }
     case 'pong':
       return { kind }
     default:

@@ -80,6 +80,12 @@ export function position(from: Fields, member: string): Position {
   return counts
 }
 
+export function text(from: Fields, member: string, mostChars: number): string {
+  const value = from[member]
+  if (typeof value === 'string' && value.length <= mostChars) return value
+  throw new FrameProblem(`\`${member}\` is not a text of at most ${mostChars} characters`)
+}
+
 /** Any JSON value, but it must be there: a frame that was cut off must not pass for one that says null. */
 export function json(from: Fields, member: string): unknown {
   if (!(member in from)) throw new FrameProblem(`\`${member}\` is missing`)

@@ -10,6 +10,7 @@ export type {
   ClientFrame,
   CloseReason,
   Delivered,
+  EndedFrame,
   Entry,
   HelloFrame,
   LogPlace,

@@ -40,20 +40,20 @@ const serverFrames: readonly ServerFrame[] = [
 
 test('every frame is read as it was written', () => {
   for (const frame of clientFrames) {
-    assert.deepEqual(decodeClientFrame(JSON.stringify(frame)), { kind: 'frame', frame })
+    assert.deepEqual(decodeClientFrame(JSON.stringify(frame)), { kind: 'frame', frame, channel: 0 })
   }
   for (const frame of serverFrames) {
-    assert.deepEqual(decodeServerFrame(JSON.stringify(frame)), { kind: 'frame', frame })
+    assert.deepEqual(decodeServerFrame(JSON.stringify(frame)), { kind: 'frame', frame, channel: 0 })
   }
 })
 
 test('a message may say when it was written, as a whole number', () => {
   const content = { seen: {}, replyTo: null, body: 'late', writtenAtMs: 1_700_000_000_000 }
   const sent: ClientFrame = { kind: 'send', cseq: 1, ...content }
-  assert.deepEqual(decodeClientFrame(JSON.stringify(sent)), { kind: 'frame', frame: sent })
+  assert.deepEqual(decodeClientFrame(JSON.stringify(sent)), { kind: 'frame', frame: sent, channel: 0 })
   const entry = { kind: 'message', ...place, ...identity, ...content, after: null, acceptedAtMs: 7 } as const
   const delivered: ServerFrame = { kind: 'deliver', generation: 1, after: 0, entries: [entry] }
-  assert.deepEqual(decodeServerFrame(JSON.stringify(delivered)), { kind: 'frame', frame: delivered })
+  assert.deepEqual(decodeServerFrame(JSON.stringify(delivered)), { kind: 'frame', frame: delivered, channel: 0 })
   for (const writtenAtMs of [-1, 0.5, '7', null]) {
     assert.equal(decodeClientFrame(JSON.stringify({ ...sent, writtenAtMs })).kind, 'bad')
   }

@@ -1,6 +1,7 @@
 /**
- * The frames of a session: JSON texts, one object each, with `kind` as the discriminant. One connection carries one session
- * of one client in one room. `decode.ts` reads them and trusts nothing.
+ * The frames of a session, with `kind` as the discriminant. A session is one client in one room. One connection carries
+ * several of them, each on a channel of its own: a number that the client gives with the hello, from 0 on, and never
+ * again on this connection. `codec.ts` writes and reads frames, and trusts nothing that it reads.
  */
 
 import type { Counts } from '../parts/count.ts'
@@ -67,6 +68,9 @@ export type ClientFrame =
   | SendFrame
   /** How many entries of this session were taken, in all; a server keeps the rest in its log. */
   | { readonly kind: 'credit'; readonly taken: number }
+  /** The session is over; the connection and its other sessions stay. */
+  | { readonly kind: 'leave' }
+  /** Belongs to the connection, not to a session: its channel means nothing. */
   | { readonly kind: 'ping' }
 
 export interface HelloFrame {
@@ -110,6 +114,7 @@ export type ServerFrame =
   | ResetFrame
   /** What the region lacks before it can accept what this client sent; empty when it has caught up. */
   | { readonly kind: 'lag'; readonly missing: Position }
+  | EndedFrame
   | { readonly kind: 'pong' }
 
 export interface DeliverFrame {
@@ -202,7 +207,18 @@ export interface ResetFrame {
   readonly snapshot: unknown
 }
 
-/** Why a server ends a connection: WebSocket close codes of the private range, each with one meaning. */
+/** The region ended this session, and no other of the connection. */
+export interface EndedFrame {
+  readonly kind: 'ended'
+  /** One of `closeCodes`, as if the session had had the connection for itself. */
+  readonly code: number
+  readonly reason: string
+}
+
+/**
+ * Why a server ends a session or a connection: WebSocket close codes of the private range, each with one meaning. After
+ * `badFrame`, `tooLarge`, `flooded` and `silent` the whole connection is closed.
+ */
 export const closeCodes = {
   /** The frame is not one of ours, or came at the wrong time. */
   badFrame: 4400,

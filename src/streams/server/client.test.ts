@@ -291,7 +291,7 @@ test('a client that was cut is back after one short wait, and requests the rest 
       connect(_, given) {
         links.push(given)
         setImmediate(() => given.opened())
-        return { send: (text) => void said.push((JSON.parse(text) as { kind: string }).kind), close() {} }
+        return { send: (text) => void said.push((JSON.parse(String(text)) as { kind: string }).kind), close() {} }
       },
     },
     bounds: { reconnectBaseMs: 40, reconnectCapMs: 1_000 },
@@ -324,7 +324,7 @@ async function clientByHand(receiver: StreamReceiver) {
     connect(_region, events) {
       links.push(events)
       queueMicrotask(() => events.opened())
-      return { send: (text) => void said.push(JSON.parse(text) as ClientFrame), close() {} }
+      return { send: (text) => void said.push(JSON.parse(String(text)) as ClientFrame), close() {} }
     },
   }
   const client = await createStreamClient({ room: 'room', regions: ['eu'], transport, mode: 'at-least-once', receiver })

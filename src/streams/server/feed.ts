@@ -1,8 +1,10 @@
 import type { StreamBounds } from '../bounds.ts'
 import { countOf } from '../parts/count.ts'
-import type { RoomLog, SessionLink, StoredEntry } from '../ports.ts'
-import type { Position } from '../protocol/protocol.ts'
-import { deliveredText } from './delivered-text.ts'
+import type { RoomLog, StoredEntry } from '../ports.ts'
+import { deliveredText } from '../protocol/codec.ts'
+import type { Delivered, Position } from '../protocol/protocol.ts'
+import type { ChannelLink } from './connection.ts'
+import { deliveredOf } from './delivered.ts'
 import type { Room } from './room.ts'
 
 /** A client as a cursor in the room's log: nothing is queued for it, it is only remembered how far it is. */
@@ -23,7 +25,7 @@ export interface Feed {
 export interface FeedOptions {
   readonly room: Room
   readonly log: RoomLog
-  readonly link: SessionLink
+  readonly link: ChannelLink
   readonly bounds: StreamBounds
   readonly generation: number
   /** The log does not go back so far any more. */
@@ -59,22 +61,24 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
 
   /** Puts as many as fit into one frame. Entries that the client has from another region are passed over. */
   function send(entries: readonly StoredEntry[]): void {
-    const texts: string[] = []
+    const delivered: Delivered[] = []
     let bytes = 0
     for (const entry of entries) {
-      if (texts.length >= bounds.aheadEntries - (sent - taken)) break
+      if (delivered.length >= bounds.aheadEntries - (sent - taken)) break
       at = entry.at
       if (entry.n <= countOf(position, entry.log)) continue
-      const text = deliveredText(entry)
+      const next = deliveredOf(entry)
+      // Counted as JSON, whatever its connection makes of it.
+      const size = deliveredText(next).length
       position[entry.log] = entry.n
-      texts.push(text)
-      ahead.push(text.length)
-      bytes += text.length
+      delivered.push(next)
+      ahead.push(size)
+      bytes += size
       if (bytes >= bounds.deliverBytes) break
     }
-    if (texts.length === 0) return
-    link.send(`{"kind":"deliver","generation":${generation},"after":${sent},"entries":[${texts.join(',')}]}`)
-    sent += texts.length
+    if (delivered.length === 0) return
+    link.send({ kind: 'deliver', generation, after: sent, entries: delivered })
+    sent += delivered.length
     aheadBytes += bytes
   }
 

@@ -99,7 +99,7 @@ test('a client older than the one of the other region, or its clone, is refused 
     peer.say(hello('ada', generation, 'another'))
     peer.say(comesFrom('eu'))
     assert.equal((await until(why, () => peer.closed)).code, closeCodes[why])
-    assert.deepEqual(kinds(peer), ['welcome'])
+    assert.deepEqual(kinds(peer), ['welcome', 'ended'])
   }
   assert.equal(newest.closed, null)
   await Promise.all([eu.region.stop(), us.region.stop()])

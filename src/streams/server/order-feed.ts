@@ -1,5 +1,6 @@
 import type { StreamBounds } from '../bounds.ts'
-import type { OrderRow, SessionLink } from '../ports.ts'
+import type { OrderRow } from '../ports.ts'
+import type { ChannelLink } from './connection.ts'
 import type { RoomOrder } from './room-order.ts'
 
 /** Sends one client the final order, as fast as its connection takes it. */
@@ -11,7 +12,7 @@ export interface OrderFeed {
 
 export function createOrderFeed(options: {
   readonly order: RoomOrder
-  readonly link: SessionLink
+  readonly link: ChannelLink
   readonly bounds: StreamBounds
   readonly generation: number
   failed(error: unknown): void
@@ -29,7 +30,7 @@ export function createOrderFeed(options: {
     const [first] = rows
     if (first === undefined) return
     const identities = rows.map(({ client, epoch, cseq }) => ({ client, epoch, cseq }))
-    link.send(JSON.stringify({ kind: 'order', generation, after: sent, from: first.g, identities }))
+    link.send({ kind: 'order', generation, after: sent, from: first.g, identities })
     after = first.g + rows.length - 1
     sent = after
   }

@@ -18,15 +18,18 @@ import type {
 } from '../ports.ts'
 import { isStreamName } from '../protocol/fields.ts'
 import type { HelloFrame } from '../protocol/protocol.ts'
+import { createServerConnection, type ServerConnection } from './connection.ts'
 import { answerPull } from './pull.ts'
 import type { HostedRoom } from './region-rooms.ts'
 import { createRegionRooms } from './region-rooms.ts'
 import { createSession } from './session.ts'
 import type { OpenSession, SessionHost } from './session-host.ts'
+import { createSessionTable } from './session-table.ts'
 
 /** One region: its rooms, its clients' sessions, and its part in the exchange with the others. */
 export interface StreamRegion {
   readonly region: string
+  /** Clients in rooms; one connection may have several. */
   readonly sessions: number
   /** A transport has a new connection. */
   connect(link: SessionLink, options?: ConnectOptions): Session
@@ -35,8 +38,16 @@ export interface StreamRegion {
 }
 
 export interface ConnectOptions {
-  /** Whether this client may be in this room on this connection: null, or why not. By default every client may. */
+  /**
+   * Whether this client may be in this room on this connection: null, or why not. Asked for each room. By default every
+   * client may.
+   */
   authorize?(hello: HelloFrame): Refusal | null | Promise<Refusal | null>
+  /**
+   * The name under which the region keeps a room, from the one that the client uses: where several tenants name their own
+   * rooms. By default the same.
+   */
+  roomOf?(room: string): string
 }
 
 /**
@@ -80,30 +91,30 @@ export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
   const runtime = options.runtime ?? createRuntime()
   const bounds = streamBounds(options.bounds)
   const regions = new Set([region, ...(options.peers ?? [])])
-  const sessions = new Set<OpenSession>()
+  const sessions = createSessionTable()
+  const connections = new Set<ServerConnection>()
   const problem = (error: unknown) => options.onProblem?.(error)
   const work = createSlots(bounds.roomWork)
   const rooms = createRegionRooms({ ...options, runtime, bounds, work, problem, ordered: orderedIn, forked: forkedIn })
   let stopped = false
 
   function orderedIn(hosted: HostedRoom): void {
-    for (const session of sessions) if (session.room === hosted.room) session.ordered()
+    for (const session of sessions.in(hosted.room.name)) session.ordered()
   }
 
   /** Notifies the clients here that use the identity, so that each takes a new one. */
   function forkedIn(room: string, fork: Fork): void {
     options.onFork?.(room, fork)
-    for (const session of sessions) {
+    for (const session of sessions.in(room)) {
       const { claim } = session
-      if (session.room?.name === room && claim?.client === fork.client && claim.epoch === fork.epoch)
-        session.forked(fork.cseq)
+      if (claim?.client === fork.client && claim.epoch === fork.epoch) session.forked(fork.cseq)
     }
   }
 
   /** Of all sessions of a client the newest stays: here at once, elsewhere when it was asked, or the hint arrives. */
   function fenceOlder(room: string, claim: SessionClaim, newest: OpenSession | null): void {
-    for (const session of sessions) {
-      if (session === newest || session.room?.name !== room || session.claim?.client !== claim.client) continue
+    for (const session of sessions.in(room)) {
+      if (session === newest || session.claim?.client !== claim.client) continue
       if (session.claim.generation <= claim.generation) {
         session.end('fenced', `generation ${claim.generation} has entered`)
       }
@@ -152,16 +163,18 @@ export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
       log,
       runtime,
       bounds,
+      roomOf: (name) => connection.roomOf?.(name) ?? name,
       room: (name) => rooms.open(name),
       entered(session, claim) {
         if (session.room === null) return
+        sessions.entered(session.room.name, session)
         fenceOlder(session.room.name, claim, session)
         exchange?.hint({ kind: 'entered', region, room: session.room.name, claim })
       },
       fence: fenceIn,
       snapshot: async (room) => (await options.snapshot?.(room)) ?? null,
       refuses: async (hello) => (await connection.authorize?.(hello)) ?? null,
-      ended: (session) => void sessions.delete(session),
+      ended: (session) => sessions.ended(session),
       problem,
       report: (kind) => options.on?.({ kind, region }),
     }
@@ -176,17 +189,28 @@ export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
   return {
     region,
     get sessions() {
-      return sessions.size
+      return sessions.count
     },
-    connect(link, connection = {}) {
-      const session = createSession(hostOf(connection), link)
-      if (stopped) session.end('unavailable', 'the region stops')
-      else sessions.add(session)
-      return session
+    connect(link, options = {}) {
+      const host = hostOf(options)
+      const connection = createServerConnection({
+        link,
+        runtime,
+        bounds,
+        begin(channel) {
+          const session = createSession(host, channel)
+          sessions.began(session)
+          return session
+        },
+        ended: (over) => void connections.delete(over),
+      })
+      connections.add(connection)
+      if (stopped) connection.end('unavailable', 'the region stops')
+      return connection
     },
     async stop() {
       stopped = true
-      for (const session of sessions) session.end('unavailable', 'the region stops')
+      for (const connection of connections) connection.end('unavailable', 'the region stops')
       rooms.stop()
       await serving?.stop()
     },

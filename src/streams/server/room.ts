@@ -5,8 +5,9 @@ import type { StreamBounds } from '../bounds.ts'
 import { CausalBuffer } from '../parts/causal.ts'
 import { countOf } from '../parts/count.ts'
 import type { ExchangedEntry, Fork, RoomImage, RoomLog, SendRequest, SendResult, StoredEntry } from '../ports.ts'
+import { deliveredText } from '../protocol/codec.ts'
 import type { Position } from '../protocol/protocol.ts'
-import { deliveredText } from './delivered-text.ts'
+import { deliveredOf } from './delivered.ts'
 import { Tail } from './tail.ts'
 
 /**
@@ -84,7 +85,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   const { name, log, runtime, bounds } = options
   const opened = await log.open(name)
   const ownLog = opened.log
-  const sizeOf = (entry: StoredEntry) => deliveredText(entry).length
+  const sizeOf = (entry: StoredEntry) => deliveredText(deliveredOf(entry)).length
   const tail = new Tail<StoredEntry>({ most: bounds.tailEntries, mostBytes: bounds.tailBytes, sizeOf }, opened.at)
   const members = new Set<RoomMember>()
   const watchers = new Set<() => void>()

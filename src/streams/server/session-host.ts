@@ -1,7 +1,7 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { StreamBounds } from '../bounds.ts'
-import type { FenceAnswer, FenceRequest, RoomLog, Session, SessionClaim } from '../ports.ts'
-import type { CloseReason, HelloFrame } from '../protocol/protocol.ts'
+import type { FenceAnswer, FenceRequest, RoomLog, SessionClaim } from '../ports.ts'
+import type { ClientFrame, CloseReason, HelloFrame } from '../protocol/protocol.ts'
 import type { Room } from './room.ts'
 import type { RoomOrder } from './room-order.ts'
 
@@ -13,6 +13,8 @@ export interface SessionHost {
   readonly log: RoomLog
   readonly runtime: Runtime
   readonly bounds: StreamBounds
+  /** The region's name of a room, from the client's. */
+  roomOf(name: string): string
   /** Null when the region cannot open one more. */
   room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }> | null
   /** The session is durably the client's only one: ends older ones in this process, and notifies the peers. */
@@ -32,9 +34,15 @@ export interface SessionHost {
 }
 
 /** A session as its region sees it. */
-export interface OpenSession extends Session {
+export interface OpenSession {
   readonly claim: SessionClaim | null
   readonly room: Room | null
+  /** A frame of this session, and how much of it came over the network. */
+  received(frame: ClientFrame, bytes: number): void
+  /** The line can take more. */
+  drained(): void
+  /** The client has left, or its connection has ended. */
+  closed(): void
   end(why: CloseReason, reason: string): void
   /** There are new rows of the final order. */
   ordered(): void

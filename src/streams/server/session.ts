@@ -1,7 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { countOf } from '../parts/count.ts'
-import type { SessionClaim, SessionLink } from '../ports.ts'
-import { decodeClientFrame } from '../protocol/decode.ts'
+import type { SessionClaim } from '../ports.ts'
 import { covers } from '../protocol/position.ts'
 import type {
   ClientFrame,
@@ -13,7 +12,8 @@ import type {
   SendFrame,
   ServerFrame,
 } from '../protocol/protocol.ts'
-import { closeCodes, PROTOCOL_VERSION } from '../protocol/protocol.ts'
+import { PROTOCOL_VERSION } from '../protocol/protocol.ts'
+import type { ChannelLink } from './connection.ts'
 import type { Feed } from './feed.ts'
 import { createFeed } from './feed.ts'
 import type { OrderFeed } from './order-feed.ts'
@@ -23,7 +23,6 @@ import type { RoomOrder } from './room-order.ts'
 import type { OpenSession, SessionHost } from './session-host.ts'
 import type { SessionSends } from './session-sends.ts'
 import { createSessionSends } from './session-sends.ts'
-import { watchSilence } from './session-silence.ts'
 
 /** A frame, and how much of it came over the network. */
 interface Arrived {
@@ -31,8 +30,8 @@ interface Arrived {
   readonly bytes: number
 }
 
-export function createSession(host: SessionHost, link: SessionLink): OpenSession {
-  const { bounds, runtime, log } = host
+export function createSession(host: SessionHost, link: ChannelLink): OpenSession {
+  const { bounds, log } = host
   const frames: Arrived[] = []
   /** Of everything that has come and is neither answered nor done with. */
   let heldBytes = 0
@@ -51,13 +50,18 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
   let sends: SessionSends | null = null
 
   function say(frame: ServerFrame): void {
-    if (!over) link.send(JSON.stringify(frame))
+    if (!over) link.send(frame)
   }
 
   function end(why: CloseReason, reason: string): void {
     if (over) return
-    link.close(closeCodes[why], reason)
+    link.end(why, reason)
     closed()
+  }
+
+  function hold(bytes: number): void {
+    heldBytes += bytes
+    link.held(bytes)
   }
 
   function closed(): void {
@@ -66,7 +70,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     leave()
     feed?.stop()
     orderFeed?.stop()
-    silence.stop()
+    hold(-heldBytes)
     host.ended(self)
   }
 
@@ -84,7 +88,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
           else sends.accept({ frame, bytes })
         } else {
           await take(frame)
-          heldBytes -= bytes
+          hold(-bytes)
         }
       } catch (error) {
         failed(error)
@@ -102,8 +106,9 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       case 'credit':
         if (feed?.credit(frame.taken) !== true) end('badFrame', 'more was taken than was sent')
         return
+      // The connection answers them.
+      case 'leave':
       case 'ping':
-        return say({ kind: 'pong' })
     }
   }
 
@@ -114,9 +119,10 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (typeof refusal === 'string') return end('notAllowed', refusal)
     if (refusal !== null) return end('cloned', refusal.taken)
     const { client, epoch, generation, instance } = frame
-    const found = await host.room(frame.room)
+    const name = host.roomOf(frame.room)
+    const found = await host.room(name)
     if (found === null) return end('unavailable', 'the region has as many rooms open as it can keep')
-    const entered = await log.enter(frame.room, { client, epoch, generation, instance })
+    const entered = await log.enter(name, { client, epoch, generation, instance })
     if (over) return
     if (entered.kind === 'fenced') return end('fenced', `generation ${entered.generation} has entered`)
     if (entered.kind === 'cloned') return end('cloned', 'another process has this identity')
@@ -133,7 +139,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       isOver: () => over,
       say,
       end,
-      done: (bytes) => (heldBytes -= bytes),
+      done: (bytes) => hold(-bytes),
       unknown: () => reset('unknown'),
     })
     feed = createFeed({
@@ -239,16 +245,12 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     sends?.advanced().catch(failed)
   }
 
-  function received(text: string): void {
+  function received(frame: ClientFrame, bytes: number): void {
     if (over) return
-    silence.heard()
-    const decoded = decodeClientFrame(text)
-    if (decoded.kind === 'bad') return end(decoded.tooLarge ? 'tooLarge' : 'badFrame', decoded.reason)
     if (frames.length >= bounds.sendWindow) return end('flooded', 'frames come faster than they are taken')
-    const bytes = text.length
     if (heldBytes > 0 && heldBytes + bytes > bounds.sendBytes) return end('flooded', `${heldBytes} bytes wait already`)
-    heldBytes += bytes
-    frames.push({ frame: decoded.frame, bytes })
+    hold(bytes)
+    frames.push({ frame, bytes })
     if (working) return
     working = true
     void work()
@@ -271,10 +273,5 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     closed,
     end,
   }
-  const silence = watchSilence(
-    runtime,
-    () => (claim === null ? bounds.helloMs : bounds.silenceMs),
-    (ms) => end('silent', `nothing was heard for ${ms} ms`),
-  )
   return self
 }

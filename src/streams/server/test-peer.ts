@@ -5,45 +5,55 @@ import { createStreamClient } from '../client/client.ts'
 import type { StreamClient, StreamClientOptions } from '../client/options.ts'
 import type { ClientTransport } from '../client/ports.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
-import type { RoomLog, Session } from '../ports.ts'
+import type { RoomLog, Session, SessionLink } from '../ports.ts'
 import { decodeServerFrame } from '../protocol/decode.ts'
 import type { ClientFrame, Entry, ServerFrame } from '../protocol/protocol.ts'
-import type { StreamRegion, StreamRegionOptions } from './region.ts'
+import type { ConnectOptions, StreamRegion, StreamRegionOptions } from './region.ts'
 import { createStreamRegion } from './region.ts'
 
 /** A raw client connection for tests. */
 export interface RawPeer {
+  /** Of all its channels. */
   readonly frames: readonly ServerFrame[]
+  readonly channels: readonly number[]
+  /** The connection, or its first session. */
   readonly closed: { readonly code: number; readonly reason: string } | null
   readonly session: Session
   /** What the network does not take. */
   bufferedBytes: number
-  say(frame: ClientFrame): void
+  /** Of its first session; another one has its channel in the frame. */
+  say(frame: ClientFrame & { readonly channel?: number }): void
   sayRaw(text: string): void
   /** The next frame of a kind that was not asked for before. */
   next<K extends ServerFrame['kind']>(kind: K): Promise<Extract<ServerFrame, { kind: K }>>
 }
 
-export function connectRaw(region: StreamRegion): RawPeer {
+export function connectRaw(region: StreamRegion, options: ConnectOptions = {}): RawPeer {
   const frames: ServerFrame[] = []
+  const channels: number[] = []
   const asked = new Map<string, number>()
   let closed: RawPeer['closed'] = null
   let bufferedBytes = 0
-  const session = region.connect({
-    send(text) {
+  const link: SessionLink = {
+    send(data) {
+      const text = String(data)
       const decoded = decodeServerFrame(text)
       assert.ok(decoded.kind === 'frame', text)
       frames.push(decoded.frame)
+      channels.push(decoded.channel)
+      if (decoded.frame.kind === 'ended' && decoded.channel === 0) closed ??= decoded.frame
     },
     close(code, reason) {
-      closed = { code, reason }
+      closed ??= { code, reason }
     },
     get bufferedBytes() {
       return bufferedBytes
     },
-  })
+  }
+  const session = region.connect(link, options)
   return {
     frames,
+    channels,
     session,
     get closed() {
       return closed
@@ -99,10 +109,14 @@ export async function enter(region: StreamRegion, client: string, generation = 1
 }
 
 /** Connections inside of one process: frames arrive a moment later, in order. */
-export function wired(regionOf: (name: string) => StreamRegion): ClientTransport & { cut(): void } {
+export function wired(
+  regionOf: (name: string) => StreamRegion,
+): ClientTransport & { readonly opened: number; cut(): void } {
+  let opened = 0
   const cuts = new Set<() => void>()
   return {
     connect(name, events) {
+      opened += 1
       let open = true
       let session: Session | null = null
       const close = (code: number | null, reason: string) => {
@@ -124,6 +138,9 @@ export function wired(regionOf: (name: string) => StreamRegion): ClientTransport
         send: (text) => void setImmediate(() => open && session?.received(text)),
         close: () => close(null, 'closed'),
       }
+    },
+    get opened() {
+      return opened
     },
     cut() {
       for (const cut of cuts) cut()

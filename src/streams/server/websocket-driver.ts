@@ -28,7 +28,7 @@ export interface WebSocketServerLike {
 export interface ServerSocket {
   /** Bytes that were sent and that the kernel has not taken yet. */
   readonly bufferedAmount: number
-  send(text: string, taken: (error?: Error | null) => void): void
+  send(data: string | Uint8Array, taken: (error?: Error | null) => void): void
   ping(): void
   pause(): void
   resume(): void

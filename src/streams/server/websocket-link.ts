@@ -23,9 +23,9 @@ export function openLink(socket: ServerSocket, runtime: Runtime, begin: (link: S
     get bufferedBytes() {
       return socket.bufferedAmount
     },
-    send(text) {
+    send(data) {
       if (over) return
-      socket.send(text, taken)
+      socket.send(data, taken)
       if (socket.bufferedAmount >= streamLimits.linkBytes) full = true
     },
     close(code, reason) {

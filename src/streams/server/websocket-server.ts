@@ -83,7 +83,7 @@ export function createSocketServer<Who>(options: SocketServerOptions<Who>): Sock
     links.add(link)
     const session = options.begin(link, who)
     return {
-      received: (text) => session.received(text),
+      received: (data) => session.received(data),
       drained: () => session.drained(),
       closed() {
         links.delete(link)

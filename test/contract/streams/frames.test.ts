@@ -12,6 +12,7 @@ after(() => world.end())
 interface Raw {
   readonly socket: WebSocket
   readonly frames: ServerFrame[]
+  /** The connection, or its only session. */
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>
   say(frame: unknown): void
   /** The next frame of a kind. */
@@ -22,7 +23,11 @@ async function connect(): Promise<Raw> {
   const socket = new WebSocket(world.url('eu'), ['onceonly.stream.1'])
   const frames: ServerFrame[] = []
   const closing = Promise.withResolvers<{ code: number; reason: string }>()
-  socket.on('message', (data) => frames.push(JSON.parse(String(data)) as ServerFrame))
+  socket.on('message', (data) => {
+    const frame = JSON.parse(String(data)) as ServerFrame
+    frames.push(frame)
+    if (frame.kind === 'ended') closing.resolve(frame)
+  })
   socket.on('close', (code, reason) => closing.resolve({ code, reason: String(reason) }))
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
   return {

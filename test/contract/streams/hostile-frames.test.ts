@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { closeCodes, decodeClientFrame, decodeServerFrame } from 'onceonly/stream/protocol'
+import { closeCodes, decodeClientFrame, decodeServerFrame, type ServerFrame } from 'onceonly/stream/protocol'
 import { WebSocket } from 'ws'
 import { until } from '../../../src/testing/until.ts'
 import { openWorld, ROOM } from '../../support/streams/world.ts'
@@ -20,7 +20,7 @@ const identity = { client: 'ann', epoch: 1, cseq: 1 }
 const hello = { kind: 'hello', version: 1, room: ROOM, client: 'mal', epoch: 1, generation: 1, instance: 'i' }
 const resume = { kind: 'resume', position: {}, ordered: 0, pendingFrom: 1, acknowledged: null, previousRegion: null }
 const send = { kind: 'send', cseq: 1, seen: {}, replyTo: null, body: 'x' }
-const clientFrames = [hello, resume, send, { kind: 'credit', taken: 0 }, { kind: 'ping' }]
+const clientFrames = [hello, resume, send, { ...send, channel: 1 }, { kind: 'credit', taken: 0 }, { kind: 'ping' }]
 const head = { generation: 1, position: {}, ordered: 0, floor: 1, last: place }
 const serverFrames = [
   { kind: 'welcome', version: 1, region: 'eu', generation: 1, position: {}, floor: 1, last: place },
@@ -31,6 +31,7 @@ const serverFrames = [
   { kind: 'resumed', ...head, sent: 0 },
   { kind: 'reset', ...head, why: 'expired', snapshot: null },
   { kind: 'lag', missing: {} },
+  { kind: 'ended', channel: 1, code: 4403, reason: 'no' },
   { kind: 'pong' },
 ]
 
@@ -87,6 +88,9 @@ test('whatever a frame is made of, it is read or refused', () => {
   )
 })
 
+/** No order is that long: the answer to this resume is the answer to the last frame. */
+const LAST = 1_000_003
+
 /** Says all of it, and waits until the server has closed the connection, or has come to its end. */
 async function attack(lines: readonly string[]): Promise<number | 'alive'> {
   const socket = new WebSocket(world.url('eu'), ['onceonly.stream.1'])
@@ -94,11 +98,13 @@ async function attack(lines: readonly string[]): Promise<number | 'alive'> {
   socket.on('close', (code) => over.resolve(code))
   socket.on('error', over.reject)
   socket.on('message', (data) => {
-    if (String(data).includes('"pong"')) over.resolve('alive')
+    const frame = JSON.parse(String(data)) as ServerFrame
+    if (frame.kind === 'ended') over.resolve(frame.code)
+    if (frame.kind === 'resumed' && frame.ordered === LAST) over.resolve('alive')
   })
   socket.on('open', () => {
     for (const line of lines) socket.send(line)
-    socket.send('{"kind":"ping"}')
+    socket.send(textOf({ ...resume, ordered: LAST }))
   })
   const outcome = await over.promise
   socket.terminate()

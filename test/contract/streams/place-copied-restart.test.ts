@@ -116,7 +116,7 @@ test('a message that was lost on its way is not taken for the one that a copy se
         return {
           close: () => link.close(),
           send(text) {
-            if (state === 'well' || !text.includes('mine')) return link.send(text)
+            if (state === 'well' || !String(text).includes('mine')) return link.send(text)
             state = 'away'
             link.close()
             setImmediate(() => events.closed(null, 'lost'))
@@ -152,7 +152,7 @@ test('a restart after lost acknowledgements sends everything once, and reports n
     connect: (region, events) =>
       network.connect(region, {
         ...events,
-        received: (text) => JSON.parse(text).kind === 'ack' || events.received(text),
+        received: (text) => JSON.parse(String(text)).kind === 'ack' || events.received(text),
       }),
   }
   await run(path, { room, transport: deaf }, async (first) => {

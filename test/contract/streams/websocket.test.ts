@@ -107,7 +107,7 @@ test('on a slow link more than 50 ordered messages are on their way before the f
         return {
           ...link,
           send(text) {
-            sent += (JSON.parse(text) as { kind: string }).kind === 'send' ? 1 : 0
+            sent += (JSON.parse(String(text)) as { kind: string }).kind === 'send' ? 1 : 0
             link.send(text)
           },
         }
