@@ -39,7 +39,6 @@ interface Limits {
   readonly perKey: number | null
   /** How many may begin now; infinite without limits. */
   readonly room: number
-  readonly at: number
 }
 
 export function createAdmission(
@@ -58,13 +57,13 @@ export function createAdmission(
   /** When a place of a key was last looked for. */
   let soughtAtMs = 0
 
+  const at = `(select ${now})`
   const insideOf = (queue: string) => `(select count(*) from onceonly_runs
     where queue = ${queue} and place = 'admitted' and ended_at is null)`
   /** A clock that was put back leaves times ahead: they count as if they had just been. */
   const span = `admitted_at > ${now} - q.rate_ms and admitted_at < ${now} + q.rate_ms`
   const begun = `from onceonly_runs where queue = q.name and admitted_at is not null and ${span}`
-  const counts = `${now} as now,
-    case when q.concurrency is null then 0 else ${insideOf('q.name')} end as inside,
+  const counts = `case when q.concurrency is null then 0 else ${insideOf('q.name')} end as inside,
     case when q.rate_limit is null then 0 else (select count(*) ${begun}) end as begun`
 
   const stateText = `select q.name, q.concurrency, q.rate_limit, ${counts},
@@ -102,16 +101,16 @@ export function createAdmission(
   function* admit(name: string, worker: string, most: number): Script<{ runs: RunRow[]; more: boolean }> {
     const found = yield* limitsOf(name)
     if (found === null) return { runs: [], more: false }
-    yield* wakeDelayed(name, found.at)
+    yield* wakeDelayed(name)
     if (found.perKey !== null) yield* unblock(name, found.perKey)
     const wanted = Math.min(most, found.room)
     const runs: RunRow[] = []
     for (let round = 0; round < limits.runQueueRounds && runs.length < wanted; round++) {
-      const heads = yield* waiting(name, found, wanted - runs.length)
+      const heads = yield* waiting(name, wanted - runs.length)
       if (heads.length === 0) return { runs, more: false }
       const { fits, full } =
         found.perKey === null ? { fits: heads, full: [] } : yield* withPlace(name, found.perKey, heads)
-      runs.push(...(yield* letIn(fits, worker, found.at)))
+      runs.push(...(yield* letIn(fits, worker)))
       if (full.length > 0) yield* block(name, full)
     }
     return { runs, more: found.room > runs.length }
@@ -127,16 +126,16 @@ export function createAdmission(
     const left = (limit: string, used: string) =>
       (numberOrNull(row[limit]) ?? Number.POSITIVE_INFINITY) - Number(row[used])
     const room = Math.max(Math.min(left('concurrency', 'inside'), left('rate_limit', 'begun')), 0)
-    return { perKey: numberOrNull(row['per_key']), room, at: Number(row['now']) }
+    return { perKey: numberOrNull(row['per_key']), room }
   }
 
-  function* wakeDelayed(name: string, at: number): Script<void> {
+  function* wakeDelayed(name: string): Script<void> {
     const text = `update onceonly_runs set place = 'waiting', turn = ${turnText('onceonly_runs')} + d.behind
       from (select id, row_number() over (partition by queue_key, priority order by ready_at, id) - 1 as behind
         from (select id, queue_key, priority, ready_at from onceonly_runs
-          where queue = ? and place = 'delayed' and ready_at <= ? order by ready_at limit ${limits.runQueueRows}) as ready
+          where queue = ? and place = 'delayed' and ready_at <= ${at} order by ready_at limit ${limits.runQueueRows}) as ready
       ) as d where onceonly_runs.id = d.id and onceonly_runs.place = 'delayed' returning onceonly_runs.id`
-    yield { text, values: [name, at] }
+    yield { text, values: [name] }
   }
 
   /** Keys of which runs have ended meanwhile: as many as they have places for wait again. */
@@ -158,10 +157,10 @@ export function createAdmission(
     }
   }
 
-  function* waiting(name: string, { at }: Limits, most: number): Script<readonly SqlRow[]> {
+  function* waiting(name: string, most: number): Script<readonly SqlRow[]> {
     const text = `select id, queue_key from onceonly_runs
-      where queue = ? and place = 'waiting' and ended_at is null and ready_at <= ? and ${isKnown} order by ${QUEUE_ORDER} limit ?`
-    return yield { text, values: [name, at, known, most] }
+      where queue = ? and place = 'waiting' and ended_at is null and ${isKnown} order by ${QUEUE_ORDER} limit ?`
+    return yield { text, values: [name, known, most] }
   }
 
   const isOneOf = `queue_key in (select x.key from ${dialect.recordsOf({ key: 'text' })})`
@@ -195,16 +194,16 @@ export function createAdmission(
     yield { text, values: [name, listed(keys)] }
   }
 
-  /** A run that was cancelled meanwhile stays out. */
-  function* letIn(heads: readonly SqlRow[], worker: string, at: number): Script<readonly RunRow[]> {
+  /** A run that was cancelled meanwhile stays out. The time is later than the ends that were counted. */
+  function* letIn(heads: readonly SqlRow[], worker: string): Script<readonly RunRow[]> {
     if (heads.length === 0) return []
     const rows = yield {
-      text: `update onceonly_runs set place = 'admitted', turn = null, admitted_at = ?, state = 'running', worker = ?,
-          fence = fence + 1, due_at = null, taken_before = coalesce(taken_before, taken_at), taken_at = ?,
-          deadline_at = ? + timeout_ms
+      text: `update onceonly_runs set place = 'admitted', turn = null, admitted_at = ${at}, state = 'running', worker = ?,
+          fence = fence + 1, due_at = null, taken_before = coalesce(taken_before, taken_at), taken_at = ${at},
+          deadline_at = ${at} + timeout_ms
         where id in (select x.id from ${dialect.recordsOf({ id: 'text' })}) and place = 'waiting' and ended_at is null
         returning ${runColumns}`,
-      values: [at, worker, at, at, JSON.stringify(heads.map(({ id }) => ({ id })))],
+      values: [worker, JSON.stringify(heads.map(({ id }) => ({ id })))],
     }
     const byId = new Map(rows.map((row) => [row['id'], runOf(row)]))
     return heads.flatMap(({ id }) => byId.get(id) ?? [])

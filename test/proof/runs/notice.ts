@@ -1,0 +1,17 @@
+import { importMutated, type Mutant } from '../simulation/mutate.ts'
+import type * as World from './simulation/world.ts'
+
+/** The first simulation that shows what is missing. */
+export async function notice(
+  mutant: Mutant,
+  size: World.Size,
+  seeds: number,
+): Promise<{ seed: number; rule: string; text: string } | null> {
+  Error.stackTraceLimit = 0
+  const { simulateRuns } = await importMutated<typeof World>('test/proof/runs/simulation/world.ts', mutant)
+  for (let seed = 1; seed <= seeds; seed++) {
+    const { broken } = await simulateRuns(seed, size)
+    if (broken !== null) return { seed, ...broken }
+  }
+  return null
+}

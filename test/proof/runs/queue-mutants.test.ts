@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { apart } from '../apart/apart.ts'
+import type { Mutant } from '../simulation/mutate.ts'
+import type * as Notice from './notice.ts'
+import type { Rule } from './simulation/parts.ts'
+
+/** Simulations within which each mutant must be noticed. Most take one or two. */
+const SEEDS = 40
+const SIZE = { programs: 0, queued: 8 }
+
+const admission = 'src/runs/admission.ts'
+
+/** Every rule of queues, removed one at a time, with a rule of the simulation that is broken then. */
+const mutants: readonly (Mutant & { readonly rule: Rule })[] = [
+  {
+    name: 'the runs of a queue are not counted',
+    file: admission,
+    find: "left('concurrency', 'inside')",
+    replace: 'Number.POSITIVE_INFINITY',
+    rule: 'too_many_at_once',
+  },
+  {
+    name: 'the runs of a key are not counted',
+    file: admission,
+    find: 'if (count >= perKey) full.add(key)\n      else inside.set(key, count + 1)\n      return count < perKey',
+    replace: 'return true',
+    rule: 'too_many_of_a_key',
+  },
+  {
+    name: 'runs of a key that begin together are not counted',
+    file: admission,
+    find: 'else inside.set(key, count + 1)',
+    replace: '',
+    rule: 'too_many_of_a_key',
+  },
+  {
+    name: 'the rate is not counted',
+    file: admission,
+    find: "left('rate_limit', 'begun')",
+    replace: 'Number.POSITIVE_INFINITY',
+    rule: 'too_fast',
+  },
+  {
+    name: 'a resumed run overwrites a time that still counts',
+    file: 'src/runs/operate.ts',
+    find: 'coalesce((${counted}), ${now})',
+    replace: '${now}',
+    rule: 'too_fast',
+  },
+  {
+    name: 'a resumed run need not be let in again',
+    file: 'src/runs/operate.ts',
+    find: "state = case when queue is null then 'running' else 'queued' end,\n    due_at = case when queue is null then ${now} end",
+    replace: "state = 'running', due_at = ${now}",
+    rule: 'too_many_of_a_key',
+  },
+  {
+    name: 'a delay is not waited for',
+    file: admission,
+    find: "place = 'delayed' and ready_at <= ${at}",
+    replace: "place = 'delayed'",
+    rule: 'too_early',
+  },
+  {
+    name: 'priorities are not looked at',
+    file: 'src/runs/queue-tables.ts',
+    find: "QUEUE_ORDER = 'priority desc, turn",
+    replace: "QUEUE_ORDER = 'turn",
+    rule: 'passed_over',
+  },
+  {
+    name: 'keys that had no place are forgotten',
+    file: admission,
+    find: 'if (found.perKey !== null) yield* unblock(name, found.perKey)',
+    replace: '',
+    rule: 'passed_over',
+  },
+  {
+    name: 'keys are blocked before their runs are let in',
+    file: admission,
+    find: 'runs.push(...(yield* letIn(fits, worker)))\n      if (full.length > 0) yield* block(name, full)',
+    replace: 'if (full.length > 0) yield* block(name, full)\n      runs.push(...(yield* letIn(fits, worker)))',
+    rule: 'passed_over',
+  },
+]
+
+for (const { rule: expected, ...mutant } of mutants) {
+  test(`the simulation notices when ${mutant.name}`, async (context) => {
+    const module = import.meta.resolve('./notice.ts')
+    const noticed = await apart<typeof Notice, 'notice'>(module, 'notice', mutant, SIZE, SEEDS)
+    if (noticed === null) return assert.fail(`not noticed in ${SEEDS} simulations`)
+    context.diagnostic(`seed ${noticed.seed}: ${noticed.rule}: ${noticed.text.slice(0, 300)}`)
+    assert.equal(noticed.rule, expected, noticed.text)
+  })
+}
