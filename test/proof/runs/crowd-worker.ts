@@ -23,7 +23,7 @@ export function crowdRun(store: CrashStore) {
   const now = () => store.clock.now({ timeoutMs: 60_000 })
   return defineRun('crowd', async (run, input: { readonly workMs: number }) => {
     const from = await run.step('enter', now)
-    await run.step('work', async () => void (await sleep(input.workMs)))
+    await run.step('work', () => sleep(input.workMs, null))
     return { from, to: await run.step('leave', now) }
   })
 }
