@@ -1,5 +1,7 @@
 import type { Branch, Place } from './branch.ts'
 import { enter, valueOf, versionOf } from './branch.ts'
+import { runChild } from './child.ts'
+import { childWork } from './child-plan.ts'
 import type { RunContext } from './context.ts'
 import type { Entry, EntryKind, ValueTypes } from './entry.ts'
 import { isOpen } from './entry.ts'
@@ -73,6 +75,11 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
       const { timeoutMs = null } = options
       if (timeoutMs !== null) checkMs(`The timeoutMs of ${name}`, timeoutMs)
       return next(name, 'signal', (place) => receive<T>(execution, place, name, timeoutMs))
+    },
+    child: async (definition, options) => {
+      around.mustKnow(definition)
+      const work = childWork(definition, options)
+      return (await next(definition.name, 'child', (place) => runChild(execution, place, work))) as never
     },
     all: (id, branches) => forkAll(execution, inside, branch, id, branches).catch(execution.endIfDiverged) as never,
     race: (id, branches) => next(id, 'race', (place) => forkRace(execution, inside, place, branches)) as never,

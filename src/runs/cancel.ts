@@ -1,20 +1,23 @@
-import type { SqlSeam, SqlTx } from '../ledger/store/sql.ts'
+import type { Script, SqlSeam } from '../ledger/store/sql.ts'
+import { markDue } from './locks.ts'
 import { RUN_TOPIC } from './tables.ts'
 
-/**
- * Ends a run, also one that a worker drives: its fence moves, so that nothing of it is recorded any more. Where it had a place
- * in a queue, another run may begin.
- */
-export async function cancelBy(
-  query: SqlTx['query'],
-  { now, wake }: Pick<SqlSeam, 'now' | 'wake'>,
-  runId: string,
-): Promise<boolean> {
-  const ended = await query(
-    `update onceonly_runs set state = 'cancelled', ended_at = ${now}, due_at = null, worker = null, fence = fence + 1,
-        turn = null, place = case when place = 'admitted' then place end
-      where id = ? and ended_at is null returning id, case when queue is not null then ${wake(RUN_TOPIC)} end as woken`,
-    [runId],
-  )
-  return ended.length > 0
+/** Which runs can be cancelled: those that have not ended, and are not about to. */
+export const IS_LIVE = 'ended_at is null and cancelled_at is null'
+
+/** Ends runs, also those that a worker drives: their fences move, so that nothing of them is recorded any more. */
+export function cancelSql({ now }: SqlSeam): string {
+  return `update onceonly_runs set state = 'cancelled', ended_at = ${now}, cancelled_at = ${now}, due_at = null, worker = null,
+    fence = fence + 1, turn = null, place = case when place = 'admitted' then place end`
+}
+
+/** Cancels one run; its parent becomes due. False when it had ended before. */
+export function* cancelOne(sql: SqlSeam, runId: string, which = '', values: readonly string[] = []): Script<boolean> {
+  const [found] = yield {
+    text: `${cancelSql(sql)} where id = ? ${which} and ${IS_LIVE} returning parent, ${sql.wake(RUN_TOPIC)} as woken`,
+    values: [runId, ...values],
+  }
+  const parent = found?.['parent'] as string | null | undefined
+  if (typeof parent === 'string') yield markDue(sql, [parent])
+  return found !== undefined
 }

@@ -1,4 +1,5 @@
 import type { Channel } from './channel.ts'
+import type { IfParentEnds } from './entry.ts'
 import type { StepContext, TransactionStepContext, Verified } from './step-context.ts'
 
 export interface RetryPolicy {
@@ -67,6 +68,19 @@ export interface PlannedStep<P, R> extends Pick<CommonOptions, 'retry' | 'timeou
   act(plan: P, context: StepContext): R | Promise<R>
 }
 
+export interface ChildOptions<I> {
+  /** What the body of the child gets; plain data. */
+  readonly input: I
+  /** The id of the child's run. @default made of the parent's id and the place in it */
+  readonly id?: string
+  /**
+   * What becomes of the child when this run ends before it, or when its branch loses a race: it is cancelled, with its own
+   * children, or it continues by itself.
+   * @default 'cancel'
+   */
+  readonly ifParentEnds?: IfParentEnds
+}
+
 export type Received<T> =
   | { readonly kind: 'received'; readonly payload: T }
   /** The signal did not come in time. */
@@ -77,6 +91,20 @@ type Results<B extends Branches> = { readonly [Name in keyof B]: Awaited<ReturnT
 type Won<B extends Branches> = {
   [Name in keyof B]: { readonly winner: Name; readonly value: Awaited<ReturnType<B[Name]>> }
 }[keyof B]
+
+/** A durable function: its steps are recorded, so that any worker can continue where another one stopped. */
+export interface RunDefinition<I = unknown, O = unknown> {
+  /** Part of every stored run: changing it leaves older runs without a definition. */
+  readonly name: string
+  /** A run remembers the version under which it was started. */
+  readonly version: number
+  /** How long a run may take before it fails, in milliseconds; null for as long as it wants. */
+  readonly timeoutMs: number | null
+  /** The function that awaits its steps. */
+  readonly body: RunBody<I, O>
+}
+
+export type RunBody<I, O> = (run: RunContext, input: I) => Promise<O>
 
 /** What the body of a run holds. Everything that is not deterministic goes through it, and is recorded. */
 export interface RunContext {
@@ -92,6 +120,11 @@ export interface RunContext {
   /** Durable: the process may end meanwhile. */
   sleep(id: string, ms: number): Promise<void>
   waitFor<T = unknown>(name: string, options?: { readonly timeoutMs?: number }): Promise<Received<T>>
+  /**
+   * Starts another run, once, and returns its result. The child has a journal of its own, and any process may drive it; this
+   * run leaves the memory meanwhile. Throws `child_failed` when the child failed or was cancelled.
+   */
+  child<I, O>(definition: RunDefinition<I, O>, options: ChildOptions<I>): Promise<O>
   /** Branches side by side, each with steps of its own. When some fail, the first by name is thrown after all ended. */
   all<B extends Branches>(id: string, branches: B): Promise<Results<B>>
   /** The first branch that succeeds; it is recorded, and the others are abandoned. */

@@ -2,21 +2,9 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { exceedsBytes } from '../ledger/core/identity.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { checkOptions, kindOf, wholeOption } from '../ledger/core/option-names.ts'
-import type { RunContext } from './context.ts'
+import type { RunBody, RunDefinition } from './context.ts'
 
-/** A durable function: its steps are recorded, so that any worker can continue where another one stopped. */
-export interface RunDefinition<I = unknown, O = unknown> {
-  /** Part of every stored run: changing it leaves older runs without a definition. */
-  readonly name: string
-  /** A run remembers the version under which it was started. */
-  readonly version: number
-  /** How long a run may take before it fails, in milliseconds; null for as long as it wants. */
-  readonly timeoutMs: number | null
-  /** The function that awaits its steps. */
-  readonly body: RunBody<I, O>
-}
-
-export type RunBody<I, O> = (run: RunContext, input: I) => Promise<O>
+export type { RunBody, RunDefinition } from './context.ts'
 
 export interface RunOptions {
   /** The version under which new runs of this definition start. @default 1 */

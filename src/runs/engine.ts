@@ -34,6 +34,7 @@ import { createScheduleOperator } from './schedule-operator.ts'
 import { createScheduler } from './scheduler.ts'
 import { readFailure } from './stored.ts'
 import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
+import { createTree } from './tree.ts'
 import type { RunView } from './view.ts'
 import { createWorker } from './worker.ts'
 import { createWrites } from './writes.ts'
@@ -171,6 +172,8 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       store,
       runtime,
       writes,
+      tree: createTree(sql, writes),
+      mustKnow: checkRegistered,
       clock: time.clock,
       nearNow: time.nearNow,
       signals: holding.signals,
@@ -217,7 +220,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     return handle(row.id)
   }
 
-  function checkRegistered({ name, body }: Pick<RunDefinition<never>, 'name' | 'body'>): void {
+  function checkRegistered({ name, body }: { readonly name: string; readonly body: unknown }): void {
     if ((definitions.get(name)?.body as unknown) === body) return
     throw new OnceError('bad_option', `The run ${name} is not registered: pass it to createEngine.`)
   }

@@ -30,11 +30,11 @@ export interface Entry {
 /**
  * `all` and `end` stand in a journal only to keep the values that the body asked for before its branches, or at an end.
  */
-export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race' | 'all' | 'end'
+export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'child' | 'race' | 'all' | 'end'
 
 /**
- * `intent`: about to act; no process may act again without a check. `retrying`: failed for now. `waiting`: a sleep or a
- * signal. `unknown`: may have happened; an operator or a probe decides. The others are final.
+ * `intent`: about to act; no process may act again without a check. `retrying`: failed for now. `waiting`: a sleep, a
+ * signal or a child. `unknown`: may have happened; an operator or a probe decides. The others are final.
  */
 export type EntryState = 'intent' | 'retrying' | 'waiting' | 'unknown' | 'succeeded' | 'failed' | 'abandoned'
 
@@ -99,6 +99,9 @@ export interface RunRow {
   readonly deadlineAt: number | null
   /** Its place in a queue; null for a run that was started. */
   readonly queue: QueuePlace | null
+  /** The run whose step it is. */
+  readonly parent: string | null
+  readonly ifParentEnds: IfParentEnds | null
 }
 
 /** Where a run stands in its queue. */
@@ -114,6 +117,9 @@ export interface QueuePlace {
   /** When the queue let it in; null while it waits. */
   readonly admittedAt: number | null
 }
+
+/** What becomes of a child when its parent ends before it, or when its branch loses a race. */
+export type IfParentEnds = 'cancel' | 'continue'
 
 /** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
 export interface Holder {

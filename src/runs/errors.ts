@@ -38,6 +38,11 @@ export const runErrors = {
     applied: 'maybe',
     next: 'Its attempts are in `details`; catch it to continue without the step, or `resume` the run after a fix.',
   },
+  child_failed: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'Look at the child, by its `runId` in `details`; catch it to continue without the child, or `resume` this run after a fix, which resumes the child.',
+  },
   step_overlaps: {
     retryable: false,
     applied: 'no',

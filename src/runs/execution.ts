@@ -6,6 +6,7 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/runtime.ts'
 import type { Branch, Place } from './branch.ts'
 import { createBranch, isWithin } from './branch.ts'
+import { childIdOf } from './child-plan.ts'
 import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
@@ -18,6 +19,7 @@ import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
 import { Divergence, neverCame, tooLong } from './problems.ts'
+import type { Tree } from './tree.ts'
 import type { Suspension, Wait, Woken } from './waits.ts'
 import { createWaits } from './waits.ts'
 import type { Writes } from './writes.ts'
@@ -27,6 +29,9 @@ export interface Surroundings {
   readonly store: SqlStore
   readonly runtime: Runtime
   readonly writes: Writes
+  readonly tree: Tree
+  /** Throws where no process would know what to do for a child. */
+  mustKnow(definition: { readonly name: string; readonly body: unknown }): void
   /** The store's time, asked. */
   clock(): Promise<number>
   signals(runId: string): Promise<readonly SignalRow[]>
@@ -74,6 +79,10 @@ export interface Execution {
    * that was unknown, this may be an operator's resolution.
    */
   put(entry: Entry): Promise<Entry>
+  /** Records the step that waits for a child, and starts the child. False when there was a run of its id. */
+  start(entry: Entry, child: RunRow): Promise<boolean>
+  /** The same for a child that is resumed. */
+  resume(entry: Entry, child: RunRow): Promise<void>
   /** Remembers what was written elsewhere, in a transaction of the step. */
   kept(entry: Entry): Entry
   /** Throws `run_too_long` where the journal has no room for another line. Nothing was done for it yet. */
@@ -221,6 +230,30 @@ export function createExecution(
     return never()
   }
 
+  /** Whatever the step of a lost branch was doing, it ends here; so does its child. */
+  async function abandon(left: Entry): Promise<void> {
+    const entry: Entry = { ...left, state: 'abandoned', dueAt: null }
+    if (left.kind !== 'child') return void (await put(entry))
+    if (await insist(() => around.tree.abandonChild(holder, entry, childIdOf(run.id, left)))) kept(entry)
+    else lose()
+  }
+
+  async function start(entry: Entry, child: RunRow): Promise<boolean> {
+    const started = await insist(() => around.tree.startChild(holder, entry, child))
+    if (started === 'lost') {
+      lose()
+      return never()
+    }
+    kept(entry)
+    return started === 'started'
+  }
+
+  async function resume(entry: Entry, child: RunRow): Promise<void> {
+    if (await insist(() => around.tree.resumeChild(holder, entry, child))) return void kept(entry)
+    lose()
+    return never()
+  }
+
   /** The same write again is the same write, also when the answer to the first one was lost. */
   async function put(entry: Entry): Promise<Entry> {
     // Only an unknown entry may be changed by a process that does not hold the run.
@@ -346,6 +379,8 @@ export function createExecution(
       return { ...entry, failures: remembered(entry.failures) }
     },
     put: (entry) => acting(() => put(entry)),
+    start: (entry, child) => acting(() => start(entry, child)),
+    resume: (entry, child) => acting(() => resume(entry, child)),
     kept,
     mustHaveRoom,
     announced,
@@ -374,7 +409,7 @@ export function createExecution(
       const left = [...open.values()].filter(
         ({ branch }) => isWithin(branch, race) && branch !== race && !isWithin(branch, `${race}/${winner}`),
       )
-      await Promise.all(left.map((entry) => acting(() => put({ ...entry, state: 'abandoned', dueAt: null }))))
+      await Promise.all(left.map((entry) => acting(() => abandon(entry))))
     },
     async wait(until, signal) {
       const waiting = waits.begin(until, signal)

@@ -23,6 +23,7 @@ type KeptOfRun =
   | 'startedAt'
   | 'endedAt'
   | 'restarts'
+  | 'parent'
 
 /**
  * A run with everything that its replay needs, as plain JSON: keep it as a file beside your tests. It holds inputs and
@@ -38,8 +39,8 @@ export interface RunHistory {
 }
 
 export function historyOf(row: RunRow, entries: readonly Entry[]): RunHistory {
-  const { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts } = row
-  const run = { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts }
+  const { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts, parent } = row
+  const run = { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts, parent }
   return {
     format: FORMAT,
     run: { ...run, input: jsonOf(row.input), result: jsonOf(row.result) },
@@ -112,6 +113,8 @@ const unheld = {
   timeoutMs: null,
   deadlineAt: null,
   queue: null,
+  parent: null,
+  ifParentEnds: null,
 }
 
 /** The recorded text is JSON, with marks where JSON has no word for a value: as it stands, a person can read it. */

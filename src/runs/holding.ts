@@ -8,8 +8,10 @@ import { numberOrNull, type SqlValue } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
+import { markDue } from './locks.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
 import { HAS_DEADLINE, RUN_TOPIC, RUNS, WORKERS } from './tables.ts'
+import { IS_STRAY } from './tree.ts'
 
 /** How workers take runs and keep them. Leases belong to workers, fences to runs; time is the store's. */
 export interface Holding {
@@ -19,8 +21,11 @@ export interface Holding {
   depart(worker: string): Promise<void>
   /** The fences of the runs that it still has. */
   held(worker: string): Promise<ReadonlyMap<string, number>>
-  /** Whether a worker is past its lease, or a run is without its worker: a read, because there is almost never one. */
-  anyOrphans(): Promise<boolean>
+  /**
+   * Whether a worker is past its lease, or a run is without its worker, and whether a child is without its parent: one read,
+   * because there is almost never any.
+   */
+  anyLeft(): Promise<{ readonly orphans: boolean; readonly strays: boolean }>
   /**
    * Makes the runs of dead workers due. A run that recorded nothing under so many of them in a row is parked instead:
    * answers those.
@@ -113,13 +118,15 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
       const rows = await query('select id, due_at from onceonly_runs where worker = ? and due_at is not null', [worker])
       return new Map(rows.map((row) => [row['id'] as string, Number(row['due_at'])]))
     },
-    async anyOrphans() {
+    async anyLeft() {
       const lapsed = `select 1 from onceonly_run_workers where lease_until <= (select ${now})`
       const orphan = `select 1 from onceonly_runs where ${IS_ORPHAN}`
-      const [row] = await query<{ found: unknown }>(
-        `select case when exists (${lapsed}) or exists (${orphan}) then 1 else 0 end as found`,
+      const stray = `select 1 from onceonly_runs where ${IS_STRAY}`
+      const [row] = await query<{ orphans: unknown; strays: unknown }>(
+        `select case when exists (${lapsed}) or exists (${orphan}) then 1 else 0 end as orphans,
+          case when exists (${stray}) then 1 else 0 end as strays`,
       )
-      return Number(row?.found) === 1
+      return { orphans: Number(row?.orphans) === 1, strays: Number(row?.strays) === 1 }
     },
     async freeOrphans() {
       // The worker's row goes first: from then on it cannot renew. Then the runs without a worker are free.
@@ -139,7 +146,9 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     async sweep(keepMs, limit) {
       return ownTransaction(store, async (tx) => {
         // The run goes first: an operator may be resuming it, and then nothing of it goes. All of it goes at once.
-        const old = `ended_at < ${now} - ${text}`
+        // A parent that continues may still have to read how its child ended.
+        const old = `ended_at < ${now} - ${text} and (parent is null or not exists (select 1 from onceonly_runs p
+          where p.id = onceonly_runs.parent and p.ended_at is null))`
         const gone = await tx.query<{ id: string }>(
           `delete from onceonly_runs where id in (select id from onceonly_runs where ${old} order by ended_at limit ?)
             and ${old} returning id`,
@@ -169,9 +178,13 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
       const text = `update onceonly_runs set state = 'failed', failure = ${dialect.place('text')}, ended_at = ${now},
           due_at = null, worker = null, fence = fence + 1
         where ${dialect.isAnyOf('id', next)}
-        returning id, definition, case when queue is not null then ${sql.wake(RUN_TOPIC)} end as woken`
-      const ended = await query<{ id: string; definition: string }>(text, [JSON.stringify(timedOutFailure())])
-      return ended.map(({ id: runId, definition }) => ({ runId, definition }))
+        returning id, definition, parent, case when queue is not null then ${sql.wake(RUN_TOPIC)} end as woken`
+      return sql.script(function* () {
+        const ended = yield { text, values: [JSON.stringify(timedOutFailure())] }
+        const parents = ended.flatMap(({ parent }) => (parent as string | null) ?? [])
+        if (parents.length > 0) yield markDue(sql, parents)
+        return ended.map(({ id, definition }) => ({ runId: id as string, definition: definition as string }))
+      })
     },
     async takeLast(worker, dueForMs) {
       const [taken] = await takeBy(takeLastText, [worker, dueForMs, known, 1])

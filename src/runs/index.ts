@@ -1,6 +1,7 @@
 export type { Channel, Offer } from './channel.ts'
 export type {
   ChannelOptions,
+  ChildOptions,
   PlainOptions,
   PlannedStep,
   Received,
@@ -14,7 +15,7 @@ export { defineRun } from './definition.ts'
 export type { Difference } from './diff.ts'
 export type { Engine, EngineOptions, RunHandle, StartOptions } from './engine.ts'
 export { createEngine } from './engine.ts'
-export type { AttemptFailure, EntryKind, EntryState, QueuePlace, RunState } from './entry.ts'
+export type { AttemptFailure, EntryKind, EntryState, IfParentEnds, QueuePlace, RunState } from './entry.ts'
 export type { RunEvent, StepState } from './events.ts'
 export type { FixtureSource, RunHistory } from './history.ts'
 export { replayFixture } from './history.ts'

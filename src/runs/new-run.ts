@@ -10,7 +10,7 @@ interface Given {
   readonly input: unknown
 }
 
-interface Start {
+interface Start extends Partial<Pick<RunRow, 'parent' | 'ifParentEnds'>> {
   /** Who drives it from its first moment; null when it is due for any worker. */
   readonly worker: string | null
   readonly now: number
@@ -22,7 +22,7 @@ interface Start {
 export function newRun(
   { name, version, timeoutMs }: Pick<RunDefinition, 'name' | 'version' | 'timeoutMs'>,
   given: Given,
-  { worker, now, restarts = null }: Start,
+  { worker, now, restarts = null, parent = null, ifParentEnds = null }: Start,
 ): RunRow {
   return {
     id: given.runId,
@@ -45,6 +45,8 @@ export function newRun(
     timeoutMs,
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     queue: null,
+    parent,
+    ifParentEnds,
   }
 }
 

@@ -3,17 +3,20 @@ import { limits } from '../ledger/core/limits.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import type { SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
-import { cancelBy } from './cancel.ts'
 import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, Entry, RunRow, RunState } from './entry.ts'
 import { RunError } from './errors.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
 import type { RunHistory } from './history.ts'
 import { historyOf } from './history.ts'
+import { markDue } from './locks.ts'
 import { endedLongAgo, noSuchRun, notResolvable, storableFailure } from './problems.ts'
+import { createPuts } from './puts.ts'
 import { recordedText } from './recordable.ts'
+import { resumeOne } from './resume.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
-import { RUN_TOPIC, scopeSql } from './tables.ts'
+import { scopeSql } from './tables.ts'
+import { createTree } from './tree.ts'
 import type { RunView } from './view.ts'
 import { summaryOf, viewOf } from './view.ts'
 
@@ -52,8 +55,9 @@ export interface RunOperator {
   /** Ends a run; whatever is under way records nothing any more. False when it had ended before. */
   cancel(runId: string): Promise<boolean>
   /**
-   * After a fix: a failed run continues at its failed steps, with new attempts under the same keys; a run that was parked
-   * because its workers crashed with it continues where it stands.
+   * After a fix: a failed run continues at its failed steps, with new attempts under the same keys, and so do the children
+   * that it failed of; a run that was cancelled, or was parked because its workers crashed with it, continues where it
+   * stands. A run that has cleaned up after its cancel is refused.
    */
   resume(runId: string): Promise<void>
   /** After a fix elsewhere: steps that wait for their next attempt are tried now, under the same keys. */
@@ -84,7 +88,10 @@ export function createRunOperator(
 ): RunOperatorParts {
   const { sql } = store
   const { query, now } = sql
-  const woken = `${sql.wake(RUN_TOPIC)} as woken`
+  const tree = createTree(
+    sql,
+    createPuts(sql, () => {}),
+  )
   const stepNames = Object.keys(entryColumns).join(', ')
 
   const row = (runId: string) => rowBy(query, runId)
@@ -105,14 +112,8 @@ export function createRunOperator(
    * when it has ended.
    */
   async function makeDue(by: Query, runId: string): Promise<boolean> {
-    // One that its queue has not let in waits for that, whatever comes.
-    const mark = `case when state = 'queued' then due_at
-      when worker is not null and due_at >= ${now} then due_at + 1 else ${now} end`
-    const due = await by(
-      `update onceonly_runs set due_at = ${mark} where id = ? and ended_at is null returning ${woken}`,
-      [runId],
-    )
-    return due.length > 0
+    const { text, values } = markDue(sql, [runId])
+    return (await by(text, values)).length > 0
   }
 
   /**
@@ -175,39 +176,17 @@ export function createRunOperator(
     },
     async cancel(runId) {
       await row(runId)
-      const ended = await cancelBy(query, sql, runId)
+      const ended = await tree.cancel(runId)
       near.drop(runId)
+      // A crash before this leaves it to the next upkeep of any worker.
+      if (ended) for (const id of await tree.passDown()) near.drop(id)
       near.wake()
       return ended
     },
     async resume(runId) {
-      const at = await clock()
-      await change(async (by) => {
-        // A parked run continues where it stands: none of its steps has failed.
-        const parked = await by(
-          `update onceonly_runs set takeovers = 0, state = 'running', failure = null, due_at = ${now}
-            where id = ? and ended_at is null and takeovers >= ? returning ${woken}`,
-          [runId, limits.runTakeovers],
-        )
-        if (parked.length > 0) return
-        const resumed = await by(
-          `update onceonly_runs set failure = null, ended_at = null, fence = fence + 1, ${beginsAgain(now)}
-            where id = ? and state = 'failed' and ended_at >= ? and not exists (${TWIN}) returning ${woken}`,
-          [runId, at - limits.runKeepMs],
-        )
-        if (resumed.length === 0) throw notResumable(await rowBy(by, runId), at)
-        // The run has not ended there after all.
-        await by(
-          `delete from onceonly_run_steps
-            where run_id = ? and kind = 'end' and state = 'failed' and not exists (${PASSED})`,
-          [runId],
-        )
-        await by(
-          `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ${now}
-            where run_id = ? and state = 'failed' and not exists (${PASSED})`,
-          [runId],
-        )
-      })
+      const resumed = await sql.script(() => resumeOne(sql, runId))
+      near.wake()
+      if (!resumed) throw notResumable(await row(runId), await clock())
     },
     async retry(runId) {
       await change(async (by) => {
@@ -250,40 +229,13 @@ async function isThere(by: Query, runId: string, id: string): Promise<boolean> {
 }
 
 function notResumable({ id, state, endedAt, queue }: RunRow, now: number): OnceError {
-  if (state !== 'failed') return notResolvable(`Only a failed or a parked run can be resumed; ${id} is ${state}.`)
-  if (endedAt === null || endedAt < now - limits.runKeepMs) return endedLongAgo(id)
-  return notResolvable(`Another run of ${queue?.dedupKey} waits or runs in the queue ${queue?.name}.`)
+  if (endedAt !== null && endedAt < now - limits.runKeepMs) return endedLongAgo(id)
+  if (state === 'failed')
+    return notResolvable(`Another run of ${queue?.dedupKey} waits or runs in the queue ${queue?.name}.`)
+  if (state === 'cancelled' && endedAt !== null)
+    return notResolvable(`The run ${id} was cancelled and has cleaned up after itself: fork it, or start another one.`)
+  return notResolvable(`Only a failed, cancelled or parked run can be resumed; ${id} is ${state}.`)
 }
-
-/** Another run has taken the place of its dedupKey. */
-const TWIN = `select 1 from onceonly_runs twin where twin.queue = onceonly_runs.queue
-  and twin.dedup_key = onceonly_runs.dedup_key and twin.dedup_key is not null and twin.ended_at is null`
-
-/**
- * A run of a queue is let in again like any other. The time when it was let in before is overwritten then, so that must not
- * happen while its queue still counts it.
- */
-function beginsAgain(now: string): string {
-  const counted = `select case when admitted_at + q.rate_ms > ${now} then admitted_at + q.rate_ms end
-    from onceonly_run_queues q where q.name = onceonly_runs.queue`
-  return `state = case when queue is null then 'running' else 'queued' end,
-    due_at = case when queue is null then ${now} end, deadline_at = case when queue is null then ${now} + timeout_ms end,
-    place = case when queue is not null then 'delayed' end,
-    ready_at = case when queue is not null then coalesce((${counted}), ${now}) end`
-}
-
-/**
- * A failure that the run has left behind: its body caught it and continued, in its own branch or above. Retrying such a step
- * would take the run along another path than before. A race that failed because its branches did, or an end by a failure,
- * leaves none behind.
- */
-const PASSED = `select 1 from onceonly_run_steps later
-  where later.run_id = onceonly_run_steps.run_id and later.position > onceonly_run_steps.position
-    and not (later.kind = 'end' and later.state = 'failed')
-    and not (later.kind = 'race' and later.state = 'failed'
-      and substr(onceonly_run_steps.branch, 1, length(later.step_id) + 1) = later.step_id || '/')
-    and (later.branch in (onceonly_run_steps.branch, '')
-      or substr(onceonly_run_steps.branch, 1, length(later.branch) + 1) = later.branch || '/')`
 
 function changeOf(resolution: Resolution, now: number, before: readonly AttemptFailure[]) {
   const blank = { result: null as string | null, dueAt: null as number | null, failures: JSON.stringify(before) }

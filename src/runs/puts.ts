@@ -1,4 +1,4 @@
-import type { RoomDialect, RowOf, SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
+import type { RoomDialect, RowOf, SqlSeam, SqlTx, SqlValue, Statement } from '../ledger/store/sql.ts'
 import type { Entry, Holder } from './entry.ts'
 import { entryChanges, entryColumns, entryRecord } from './stored.ts'
 
@@ -11,6 +11,8 @@ export interface Put {
 export interface Puts {
   putAll(items: readonly Put[]): Promise<boolean[]>
   putIn(tx: SqlTx, holder: Holder, entry: Entry): Promise<boolean>
+  /** For a script. It gives a row when the entry was written. */
+  putStatement(holder: Holder, entry: Entry): Statement
   /** Only over an entry that is unknown. */
   settle(holder: Holder, entry: Entry): Promise<boolean>
 }
@@ -55,6 +57,7 @@ export function createPuts(sql: SqlSeam, learn: (now: number) => void): Puts {
 
   return {
     putAll,
+    putStatement: (holder, entry) => ({ text: one, values: valuesOf(sql, { holder, entry }) }),
     putIn: async (tx, holder, entry) => (await tx.query(one, valuesOf(sql, { holder, entry }))).length > 0,
     async settle({ runId, fence }, entry) {
       const record = entryRecord(sql, entry)

@@ -1,6 +1,7 @@
 import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { isWithin } from './branch.ts'
+import { childFailed, childWork, readChild } from './child-plan.ts'
 import type { RunContext } from './context.ts'
 import { checkName } from './definition.ts'
 import type { Entry, EntryKind, RecordedValue, RunRow, ValueTypes } from './entry.ts'
@@ -167,8 +168,9 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
 
   async function fed(step: ReplayedStep): Promise<unknown> {
     const { recorded } = step
-    if (recorded?.state === 'succeeded') return decodeValue(recorded.result ?? '')
-    if (recorded?.state === 'failed') throw stepFailed(recorded)
+    if (recorded?.state === 'succeeded')
+      return step.kind === 'child' ? readChild(recorded.result ?? '').value : decodeValue(recorded.result ?? '')
+    if (recorded?.state === 'failed') throw step.kind === 'child' ? childFailed(recorded) : stepFailed(recorded)
     const isNew = recorded === null && !step.pending
     return isNew && step.kind !== 'signal' ? stage.guess() : stage.hold(step)
   }
@@ -199,6 +201,11 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     async waitFor(name) {
       const received = (await fed(came(name, 'signal'))) as { received: never }
       return received.received
+    },
+    child: async (definition, options) => {
+      const { plan, fingerprint } = childWork(definition, options)
+      const work = { fingerprint, unstable: [] }
+      return (await fed(came(definition.name, 'child', { value: decodeValue(plan) }, work))) as never
     },
     async all(id, branches) {
       if (stage.isNext(branch, pathOf(branch, id), 'all')) came(id, 'all')

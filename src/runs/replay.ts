@@ -3,6 +3,7 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
 import { failureOf } from '../ledger/core/verdict.ts'
+import { readChild } from './child-plan.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Difference } from './diff.ts'
 import { differences, isIgnored, longestRising } from './diff.ts'
@@ -220,8 +221,10 @@ function unplannedStep(
   return { ...known, status, identical: sameInput ? null : false, diff }
 }
 
-function viewOf({ result, state, failures }: Entry): unknown {
-  return state === 'failed' ? { error: failures.at(-1)?.message } : result === null ? undefined : decodeValue(result)
+function viewOf({ kind, result, state, failures }: Entry): unknown {
+  if (state === 'failed') return { error: failures.at(-1)?.message }
+  if (result === null) return undefined
+  return kind === 'child' ? readChild(result).value : decodeValue(result)
 }
 
 function missingStep(entry: Entry, isCut: boolean): ReplayStep {

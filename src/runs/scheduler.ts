@@ -1,9 +1,10 @@
 import { SECOND } from '../ledger/core/limits.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
+import { runIn } from '../ledger/store/script.ts'
 import type { SqlTx } from '../ledger/store/sql.ts'
 import { numberOrNull } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
-import { cancelBy } from './cancel.ts'
+import { cancelOne } from './cancel.ts'
 import type { RunRow } from './entry.ts'
 import { newRun } from './new-run.ts'
 import type { Schedule } from './schedule.ts'
@@ -90,8 +91,7 @@ export function createScheduler(
         skipped += 1
         continue
       }
-      if (before !== null && (await cancelBy((text, values) => tx.query(text, values), sql, before)))
-        cancelled.push(before)
+      if (before !== null && (await runIn(tx, cancelOne(sql, before)))) cancelled.push(before)
       await begin(`schedule:${schedule.name}:${new Date(tick).toISOString()}`, tick)
     }
     // Ticks that are not caught up with are behind us.

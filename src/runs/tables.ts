@@ -51,7 +51,13 @@ function tables(big: string): readonly string[] {
       place text,
       turn ${big},
       ready_at ${big},
-      admitted_at ${big}
+      admitted_at ${big},
+      parent text,
+      if_parent_ends text,
+      cancelled_at ${big},
+      continues text,
+      continued_as text,
+      forked_from text
     )`,
     `create index onceonly_runs_deadline on onceonly_runs (deadline_at) where ${HAS_DEADLINE}`,
     ...queueTables(big),
@@ -59,6 +65,10 @@ function tables(big: string): readonly string[] {
     'create index onceonly_runs_due on onceonly_runs (due_at) where due_at is not null',
     'create index onceonly_runs_worker on onceonly_runs (worker) where worker is not null',
     'create index onceonly_runs_ended on onceonly_runs (ended_at) where ended_at is not null',
+    'create index onceonly_runs_parent on onceonly_runs (parent) where parent is not null',
+    // Children that end with their parent, and have not: only these are looked at again and again.
+    `create index onceonly_runs_bound on onceonly_runs (parent)
+      where if_parent_ends = 'cancel' and ended_at is null and cancelled_at is null`,
     `create table onceonly_run_steps (
       run_id text not null,
       key text not null,

@@ -1,5 +1,6 @@
 import { decodeValue } from '../ledger/core/codec.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
+import { readChild, recordedChild } from './child-plan.ts'
 import type { AttemptFailure, Entry, EntryKind, EntryState, QueuePlace, RunRow, RunState } from './entry.ts'
 
 export interface StepView {
@@ -13,6 +14,8 @@ export interface StepView {
   readonly attempts: number
   readonly result: unknown
   readonly plan: unknown
+  /** The run of a child. */
+  readonly child: string | null
   readonly failures: readonly AttemptFailure[]
   readonly dueAt: number | null
   /** When its state was recorded. */
@@ -35,12 +38,14 @@ export interface RunView {
   readonly deadlineAt: number | null
   /** Its place in a queue; null for a run that was started. */
   readonly queue: QueuePlace | null
+  /** The run that waits for this one. */
+  readonly parent: string | null
   readonly steps: readonly StepView[]
 }
 
 export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
   const { id: runId, definition, version, state, failure, dueAt, startedAt, endedAt, restarts } = run
-  const { deadlineAt, queue } = run
+  const { deadlineAt, queue, parent } = run
   const input = decodeValue(run.input)
   const result = run.result === null ? undefined : decodeValue(run.result)
   return {
@@ -57,15 +62,21 @@ export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
     restarts,
     deadlineAt,
     queue,
+    parent,
   }
 }
 
 export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
-  return { ...summaryOf(run), steps: entries.filter(({ kind }) => kind !== 'end').map(stepViewOf) }
+  return {
+    ...summaryOf(run),
+    steps: entries.filter(({ kind }) => kind !== 'end').map((entry) => stepViewOf(run, entry)),
+  }
 }
 
-function stepViewOf(entry: Entry): StepView {
+function stepViewOf({ id: runId }: RunRow, entry: Entry): StepView {
   const { stepId: id, key, branch, tick, kind, state, attempts, failures, dueAt, result, plan, at } = entry
   const read = (text: string | null) => (text === null ? undefined : decodeValue(text))
-  return { id, key, branch, tick, kind, state, attempts, result: read(result), plan: read(plan), failures, dueAt, at }
+  const child = kind === 'child' ? recordedChild(runId, entry) : null
+  const value = kind === 'child' && result !== null ? readChild(result).value : read(result)
+  return { id, key, branch, tick, kind, state, attempts, result: value, plan: read(plan), child, failures, dueAt, at }
 }

@@ -121,7 +121,9 @@ export function createWorker(options: WorkerOptions): Worker {
   async function upkeep(): Promise<void> {
     if (alive()) await compareHeld()
     else if (!draining) await arrive()
-    if (await holding.anyOrphans()) await freeOrphans()
+    const { orphans, strays } = await holding.anyLeft()
+    if (orphans) await freeOrphans()
+    if (strays) for (const runId of await around.tree.passDown()) drop(runId)
   }
 
   async function freeOrphans(): Promise<void> {
@@ -427,7 +429,7 @@ async function bodyOf(execution: Execution, definition: RunDefinition, run: RunR
 }
 
 function leavingOf({ run, announced }: Execution, end: Exclude<End, { kind: 'lost' }>): Leaving {
-  const holder = { runId: run.id, fence: run.fence, leftOpen: announced.leftOpen() }
+  const holder = { runId: run.id, fence: run.fence, parent: run.parent, leftOpen: announced.leftOpen() }
   const blank = { dueAt: null, result: null, failure: null, ended: true }
   const failed = (error: unknown): Leaving => {
     const failure = storableFailure(error, isOnceError(error) ? error.details : undefined)

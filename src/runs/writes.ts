@@ -1,8 +1,9 @@
 import type { GroupCommit } from '../ledger/store/group-commit.ts'
 import { createGroupCommit, isStatementSpoiled } from '../ledger/store/group-commit.ts'
-import type { SqlSeam, SqlTx } from '../ledger/store/sql.ts'
+import type { Script, SqlRow, SqlSeam, SqlTx, Statement } from '../ledger/store/sql.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Entry, Holder, RunRow, RunState } from './entry.ts'
+import { lockRuns, markDue } from './locks.ts'
 import { createPuts } from './puts.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
@@ -16,6 +17,8 @@ export interface Leaving extends Holder {
   readonly ended: boolean
   /** By whom steps may have begun whose end is not recorded: the next worker must know. */
   readonly leftOpen: LeftOpen
+  /** The run that waits for its end, and becomes due with it. */
+  readonly parent: string | null
 }
 
 export type LeftOpen = 'by_none' | 'by_an_earlier_worker' | 'by_this_worker'
@@ -28,6 +31,8 @@ export interface Writes {
   put(holder: Holder, entry: Entry): Promise<boolean>
   /** The same inside a transaction, with whatever else commits there. */
   putIn(tx: SqlTx, holder: Holder, entry: Entry): Promise<boolean>
+  /** The same in a script. It gives a row when the entry was written. */
+  putStatement(holder: Holder, entry: Entry): Statement
   /**
    * Replaces an entry that was unknown, unless an operator has resolved it meanwhile: then the resolution stays. Returns what
    * is recorded now; null when another worker has the run.
@@ -78,6 +83,7 @@ export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number
     start: async (run) => await starts.write(run),
     put: async (holder, given) => await putting.write({ holder, entry: given }),
     putIn: (tx, holder, given) => puts.putIn(tx, holder, given),
+    putStatement: (holder, given) => puts.putStatement(holder, given),
     // It is not unknown any more: an operator was faster, or this write was applied and its answer was lost.
     settle: async (holder, given) => ((await puts.settle(holder, given)) ? given : await entry(holder, given.key)),
     entry,
@@ -103,6 +109,8 @@ const startColumns = {
   fence: 'bigint',
   restarts: 'text',
   timeout_ms: 'bigint',
+  parent: 'text',
+  if_parent_ends: 'text',
 } as const
 
 async function startAll(
@@ -126,7 +134,13 @@ async function startAll(
 
 /** Starts a run inside of a transaction, for any worker. False when there is one of its id. */
 export async function startIn(tx: SqlTx, sql: SqlSeam, run: RunRow): Promise<boolean> {
-  return (await tx.query(insertText(sql), insertValues(sql, [run]))).length > 0
+  const { text, values } = startStatement(sql, run)
+  return (await tx.query(text, values)).length > 0
+}
+
+/** The same in a script. It gives a row when there was no run of its id. */
+export function startStatement(sql: SqlSeam, run: RunRow): Statement {
+  return { text: insertText(sql), values: insertValues(sql, [run]) }
 }
 
 interface Inserted {
@@ -152,9 +166,22 @@ function startRecord(
   { secret }: SqlSeam,
   run: RunRow,
 ): Readonly<Record<keyof typeof startColumns, string | number | null>> {
-  const { id, definition, version, state, worker, fence, restarts, timeoutMs: timeout_ms } = run
+  const { id, definition, version, state, worker, fence, restarts, timeoutMs: timeout_ms, parent } = run
   const [input, input_fingerprint] = [secret(run.input), secret(run.inputFingerprint)]
-  return { id, definition, version, state, input, input_fingerprint, worker, fence, restarts, timeout_ms }
+  const known = {
+    id,
+    definition,
+    version,
+    state,
+    input,
+    input_fingerprint,
+    worker,
+    fence,
+    restarts,
+    timeout_ms,
+    parent,
+  }
+  return { ...known, if_parent_ends: run.ifParentEnds }
 }
 
 async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {
@@ -176,7 +203,34 @@ const leaveColumns = {
   left_open: 'text',
 } as const
 
-async function leaveAll({ dialect, query, now, secret }: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
+async function leaveAll(sql: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
+  const leaves = leaveStatement(sql, items)
+  const parentOf = new Map(
+    items.flatMap(({ runId, parent, ended }) => (ended && parent !== null ? [[runId, parent]] : [])),
+  )
+  const rows =
+    parentOf.size === 0
+      ? await sql.query(leaves.text, leaves.values, { hot: true })
+      : await sql.script(() => leaveChildren(sql, items, leaves, parentOf))
+  const left = new Set(rows.map(({ id }) => id))
+  return items.map(({ runId }) => left.has(runId))
+}
+
+/** Ends of children: the parent becomes due in the transaction that records the end. */
+function* leaveChildren(
+  sql: SqlSeam,
+  items: readonly Leaving[],
+  leaves: Statement,
+  parentOf: ReadonlyMap<string, string>,
+): Script<readonly SqlRow[]> {
+  yield* lockRuns(sql, [...items.map(({ runId }) => runId), ...parentOf.values()])
+  const rows = yield leaves
+  const parents = rows.flatMap(({ id }) => parentOf.get(id as string) ?? [])
+  if (parents.length > 0) yield markDue(sql, [...new Set(parents)])
+  return rows
+}
+
+function leaveStatement({ dialect, now, secret }: SqlSeam, items: readonly Leaving[]): Statement {
   const records = items.map(
     ({ runId: id, fence, state, dueAt: due_at, result, failure, ended, leftOpen: left_open }) => {
       const kept = { result: secret(result), failure: secret(failure) }
@@ -184,18 +238,13 @@ async function leaveAll({ dialect, query, now, secret }: SqlSeam, items: readonl
     },
   )
   // A signal that came while the run was going to sleep has left its mark: then it is due at once.
-  const rows = await query<{ id: string }>(
-    `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, worker = null, taken_at = null,
+  const text = `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, worker = null, taken_at = null,
         takeovers = 0, ended_at = case when x.ended = 1 then ${now} end,
         taken_before = case x.left_open when 'by_an_earlier_worker' then onceonly_runs.taken_before
           when 'by_this_worker' then coalesce(onceonly_runs.taken_before, onceonly_runs.taken_at) end,
         due_at = case when x.ended = 1 then null else coalesce(onceonly_runs.due_at, x.due_at) end
       from ${dialect.recordsOf(leaveColumns)}
       where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
-      returning onceonly_runs.id`,
-    [JSON.stringify(records)],
-    { hot: true },
-  )
-  const left = new Set(rows.map(({ id }) => id))
-  return items.map(({ runId }) => left.has(runId))
+      returning onceonly_runs.id`
+  return { text, values: [JSON.stringify(records)] }
 }

@@ -44,7 +44,9 @@ const ways: Readonly<Record<How, { readonly verb: string; skips(run: Summary): s
   resume: {
     verb: 'Resume',
     skips: ({ state }) =>
-      state === 'failed' || state === 'unknown' ? null : `it is ${state}, neither failed nor parked`,
+      state === 'failed' || state === 'cancelled' || state === 'unknown'
+        ? null
+        : `it is ${state}, neither failed, cancelled nor parked`,
   },
   retry: {
     verb: 'Retry',
@@ -54,7 +56,7 @@ const ways: Readonly<Record<How, { readonly verb: string; skips(run: Summary): s
 
 export const bulkRunCommands = {
   'runs.cancel': bulk('cancel', 'end many runs'),
-  'runs.resume': bulk('resume', 'continue many failed or parked runs, after a fix'),
+  'runs.resume': bulk('resume', 'continue many failed, cancelled or parked runs, after a fix'),
   'runs.retry': bulk('retry', 'try steps that wait for their next attempt now, in many runs'),
 }
 

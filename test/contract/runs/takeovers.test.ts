@@ -53,10 +53,12 @@ onEveryRunStore('the last worker that dies before a step is recorded parks its r
   await assert.rejects(engine.resume('r'), (error) => isOnceError(error, 'not_resolvable'))
 })
 
-onEveryRunStore('a parked run can be cancelled', async (world) => {
+onEveryRunStore('a parked run can be cancelled, and resumed after that', async (world) => {
   await orphan(world, (now) => `${now} + 1000`)
   const engine = await world.engine({ runs: [waits] })
   await until('the run is parked', engine.handle('r').view, ({ state }) => state === 'unknown')
   assert.equal(await engine.cancel('r'), true)
-  await assert.rejects(engine.resume('r'), (error) => isOnceError(error, 'not_resolvable'))
+  await engine.resume('r')
+  await engine.signal('r', 'go', null)
+  assert.equal(await engine.handle('r').result({ waitMs: 120_000 }), 'received')
 })

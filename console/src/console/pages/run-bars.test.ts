@@ -13,6 +13,7 @@ const step = (given: Partial<StepView>): StepView => ({
   attempts: 1,
   result: null,
   plan: null,
+  child: null,
   failures: [],
   dueAt: null,
   at: 0,

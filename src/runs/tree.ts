@@ -1,0 +1,87 @@
+import { limits } from '../ledger/core/limits.ts'
+import type { SqlSeam } from '../ledger/store/sql.ts'
+import { cancelOne, cancelSql, IS_LIVE } from './cancel.ts'
+import type { Entry, Holder, RunRow } from './entry.ts'
+import { lockRuns } from './locks.ts'
+import { resumeOne } from './resume.ts'
+import { runColumns, runOf } from './stored.ts'
+import type { Writes } from './writes.ts'
+import { startStatement } from './writes.ts'
+
+/** What touches a run and its children at once. A parent hears of an end in the transaction that records it. */
+export interface Tree {
+  /**
+   * Records the step that waits for a child, and starts the child, if there is none of its id: both, or neither. `lost` when
+   * another worker has the parent.
+   */
+  startChild(holder: Holder, entry: Entry, child: RunRow): Promise<'started' | 'there' | 'lost'>
+  /** Records that the step waits again, and resumes a child that failed or was cancelled. */
+  resumeChild(holder: Holder, entry: Entry, child: Pick<RunRow, 'id' | 'ifParentEnds'>): Promise<boolean>
+  /** The run as it stands; null when there is none. */
+  row(runId: string): Promise<RunRow | null>
+  /** Records that the branch of a child lost a race, and cancels the child, unless it is to continue. */
+  abandonChild(holder: Holder, entry: Entry, childId: string): Promise<boolean>
+  /** Cancels a run. False when it had ended before. */
+  cancel(runId: string): Promise<boolean>
+  /** Cancels children whose parent has ended, and theirs; answers their ids. */
+  passDown(): Promise<readonly string[]>
+}
+
+/** A child that ends with its parent, which has ended. */
+export const IS_STRAY = `if_parent_ends = 'cancel' and ${IS_LIVE}
+  and exists (select 1 from onceonly_runs p where p.id = onceonly_runs.parent and p.ended_at is not null)`
+
+export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): Tree {
+  const { dialect, query } = sql
+
+  async function row(runId: string): Promise<RunRow | null> {
+    const [found] = await query(`select ${runColumns} from onceonly_runs where id = ?`, [runId])
+    return found === undefined ? null : runOf(found)
+  }
+
+  return {
+    row,
+    startChild: (holder, entry, child) =>
+      sql.script(function* () {
+        // The fence is checked with the entry: a parent that was cancelled meanwhile starts nothing.
+        if ((yield writes.putStatement(holder, entry)).length === 0) return 'lost'
+        return (yield startStatement(sql, child)).length > 0 ? 'started' : 'there'
+      }),
+    resumeChild: (holder, entry, { id, ifParentEnds }) =>
+      sql.script(function* () {
+        yield* lockRuns(sql, [holder.runId, id])
+        if ((yield writes.putStatement(holder, entry)).length === 0) return false
+        yield* resumeOne(sql, id)
+        yield {
+          text: 'update onceonly_runs set if_parent_ends = ? where id = ? and parent = ?',
+          values: [ifParentEnds, id, holder.runId],
+        }
+        return true
+      }),
+    abandonChild: (holder, entry, childId) =>
+      sql.script(function* () {
+        yield* lockRuns(sql, [holder.runId, childId])
+        if ((yield writes.putStatement(holder, entry)).length === 0) return false
+        yield* cancelOne(sql, childId, "and parent = ? and if_parent_ends = 'cancel'", [holder.runId])
+        return true
+      }),
+    async cancel(runId) {
+      const parent = (await row(runId))?.parent ?? null
+      return sql.script(function* () {
+        yield* lockRuns(sql, parent === null ? [runId] : [runId, parent])
+        return yield* cancelOne(sql, runId)
+      })
+    },
+    async passDown() {
+      const passed: string[] = []
+      const strays = `select id from onceonly_runs where ${IS_STRAY} order by id limit ${limits.runSweepRuns}`
+      for (;;) {
+        const ids = await query<{ id: string }>(
+          `${cancelSql(sql)} where id in (${strays} ${dialect.lock('for update')}) and ${IS_LIVE} returning id`,
+        )
+        if (ids.length === 0) return passed
+        passed.push(...ids.map(({ id }) => id))
+      }
+    },
+  }
+}
