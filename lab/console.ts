@@ -2,8 +2,10 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { sqliteStore } from 'onceonly/sqlite'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import type { WatchedPage } from '../test/support/browser.ts'
+import { makeEvents, makeMany } from '../test/support/console/many.ts'
 import { startServers } from '../tools/servers/index.ts'
 
 /**
@@ -17,6 +19,8 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '30' },
     /** Where the pictures go. */
     into: { type: 'string', default: 'data/console' },
+    /** With 100 000 records, 10 000 runs and 1 000 dead letters in the store. */
+    many: { type: 'boolean', default: false },
   },
 })
 
@@ -52,6 +56,12 @@ await mkdir(values.into, { recursive: true })
 try {
   await using service = await startedService()
   await using browser = await openBrowser()
+  if (values.many) {
+    await using store = sqliteStore(service.file)
+    const filled = { url: service.url, store }
+    await makeEvents(filled)
+    await makeMany(filled)
+  }
   await using driven = drive(service.url)
   for (let second = 0; second < Number(values.seconds); second += 5) {
     await sleep(5_000)

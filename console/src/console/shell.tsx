@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import icon from '../icon.svg'
+import { countText, shortCountText } from '../parts/format.ts'
 import { Icon, type IconName } from '../parts/icons.tsx'
 import { addressOf, navigate } from '../parts/router.ts'
 import { ThemeSwitch } from '../parts/theme.tsx'
@@ -59,8 +60,8 @@ export function Shell({ current, entries: shown, who, note, signOut, children }:
                 <Icon name={name} />
                 {title}
                 {count === 0 ? null : (
-                  <span class="count" aria-label={`${count} need a person`}>
-                    {count}
+                  <span class="count" title={countText(count)} aria-label={`${countText(count)} need a person`}>
+                    {shortCountText(count)}
                   </span>
                 )}
               </a>

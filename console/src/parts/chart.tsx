@@ -72,9 +72,11 @@ export function ShareBar({ parts }: { readonly parts: readonly Part[] }) {
   return (
     <div class="share">
       <div class="bar" aria-hidden="true">
-        {parts.map(({ name, count, colour }) => (
-          <span key={name} data-series={colour} style={{ flexGrow: whole === 0 ? 0 : count / whole }} />
-        ))}
+        {parts
+          .filter(({ count }) => count > 0)
+          .map(({ name, count, colour }) => (
+            <span key={name} data-series={colour} style={{ flexGrow: whole === 0 ? 0 : count / whole }} />
+          ))}
       </div>
       <ul class="legend">
         {parts.map(({ name, count, colour }) => (

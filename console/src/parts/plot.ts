@@ -87,12 +87,20 @@ function optionsOf(width: number, { series, unit }: PlotData, pointAt: (index: n
         label: name,
         stroke: colour(`--series-${number}`),
         width: 1.6,
-        points: { show: false },
+        // A line needs two points: one that stands alone is drawn as a dot.
+        points: { show: true, size: 4, filter: lonely },
         spanGaps: false,
       })),
     ],
     hooks: { setCursor: [({ cursor }) => pointAt(cursor.idx ?? null)] },
   }
+}
+
+/** The values that have no neighbour. */
+function lonely(plot: uPlot, seriesIdx: number): number[] {
+  const values = plot.data[seriesIdx] ?? []
+  const isThere = (at: number) => typeof values[at] === 'number'
+  return Array.from(values, (_value, at) => at).filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1))
 }
 
 /** As the clock of the reader shows it. */

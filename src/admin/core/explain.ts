@@ -201,8 +201,9 @@ function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Sa
 
 function stormAnswer(card: Card, isCounted: boolean, busy: BusyCaller | null): Said['storm'] {
   const repeats = repeatsOf(card)
-  const hour =
-    busy === null ? '' : `; within the hour this caller made ${busy.claims + repeatsOf(busy)} attempts on the operation`
+  const made = busy === null ? 0 : busy.claims + repeatsOf(busy)
+  const attempts = made === 1 ? '1 attempt' : `${made} attempts`
+  const hour = busy === null ? '' : `; within the hour this caller made ${attempts} on the operation`
   if (!isCounted) return `it has ended, and its repeats are counted no more${hour}`
   if (repeats === 0) return `neither: no repeat is counted for this record${hour}`
   const last = card.repeatedAt === null ? '' : `, the last ${iso(card.repeatedAt)}`

@@ -54,6 +54,8 @@ export interface Answer {
 
 export interface TestService extends AsyncDisposable {
   readonly url: string
+  /** Its database. */
+  readonly file: string
   get(path: string): Promise<Response>
   post(key: string | undefined, body: string, apiKey?: string): Promise<Answer>
   escalate(key: string | undefined, body: unknown, apiKey?: string): Promise<Answer>
@@ -84,6 +86,7 @@ export async function startedService(): Promise<TestService> {
     get url() {
       return running.url
     },
+    file: join(data, 'onceonly.db'),
     get: (path) => fetch(running.url + path, { headers: { authorization: `Bearer ${demoKey}` } }),
     post,
     escalate: (key, body, apiKey) => post(key, JSON.stringify(body), apiKey),

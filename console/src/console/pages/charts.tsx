@@ -5,6 +5,7 @@ import { ExportButtons } from '../../parts/export-button.tsx'
 import { agoText } from '../../parts/format.ts'
 import { addressOf, navigate } from '../../parts/router.ts'
 import type { Series } from '../../parts/series.ts'
+import { Failed } from '../../parts/states.tsx'
 import { pointOf, type Range, ranges, rangeTexts, useHistory } from '../history.ts'
 import { useLive } from '../live.ts'
 
@@ -15,7 +16,7 @@ export function Charts({ range }: { readonly range: Range }) {
   const kept = asked.kind === 'loaded' ? asked.value.points : []
   const points = range === 'live' ? ticks.map(pointOf) : kept
   return (
-    <section class="stack" aria-label="Charts">
+    <section class="stack" aria-label="Charts" {...(asked.kind === 'loading' ? { 'aria-busy': true } : {})}>
       <div class="ranges">
         <div class="choice" role="group" aria-label="Time range">
           {ranges.map((each) => (
@@ -32,7 +33,7 @@ export function Charts({ range }: { readonly range: Range }) {
         <span class="faint">{range === 'live' ? 'This server, since you opened the page' : 'All servers'}</span>
         <ExportButtons name={`history-${range}`} rows={async () => points} />
       </div>
-      <Lines points={points} />
+      {asked.kind === 'failed' && range !== 'live' ? <Failed message={asked.message} /> : <Lines points={points} />}
     </section>
   )
 }

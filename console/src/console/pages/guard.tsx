@@ -1,6 +1,7 @@
 import { durationText } from '../../parts/format.ts'
 import { ListView } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'
+import { ShortId } from '../../parts/short-id.tsx'
 import { type Card, question } from '../api.ts'
 import { CardBox, Page } from '../page.tsx'
 import { StateBadge } from './records.tsx'
@@ -25,12 +26,12 @@ export function GuardPage() {
           addressOf={({ id }) => addressOf(['records', id])}
           empty="No recent sends, or the guard is off."
           columns={[
-            { name: 'Hash', width: 'minmax(0, 2fr)', show: ({ identity }) => <code>{identity.key}</code> },
+            { name: 'Hash', width: 'minmax(0, 1fr)', show: ({ identity }) => <ShortId id={identity.key} /> },
             {
               name: 'Original',
               width: 'minmax(0, 2fr)',
               isMinor: true,
-              show: ({ original }) => (original === null ? 'none yet' : `${original.type} ${original.id}`),
+              show: ({ original }) => (original === null ? 'none yet' : <ShortId id={original.id} />),
             },
             { name: 'Workspace', width: 'minmax(0, 1fr)', isMinor: true, show: ({ identity }) => identity.tenant },
             {

@@ -7,6 +7,7 @@ import { Time, Timeline } from '../../parts/timeline.tsx'
 import { type AnswerOf, type Card, question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Facts, Loaded, Page } from '../page.tsx'
+import { recordStates } from '../states.ts'
 import { RecordActions } from './record-actions.tsx'
 import { StateBadge } from './records.tsx'
 
@@ -45,7 +46,7 @@ function Detail({ detail, again }: { readonly detail: AnswerOf<'inspect'>; reado
             moments={timeline.map(({ at, what, note }) => ({
               atMs: at,
               tone: toneOf(what),
-              title: what,
+              title: recordStates[what as Card['state']]?.word ?? what,
               ...(note === null ? {} : { about: note }),
             }))}
           />
@@ -97,7 +98,7 @@ function RecordFacts({ record, now }: { readonly record: Card; readonly now: num
         ['Record', <code>{record.id}</code>],
         ['Made', pointer === null ? null : `${pointer.type} ${pointer.id}`],
         ['Attempts', countText(record.attempts)],
-        ['Calls of other systems', countText(record.calls)],
+        ['Calls of other systems', callsText(record)],
         ['Replays', countText(record.replays)],
         ['Refused while it ran', countText(record.inProgress)],
         ['Refused for another payload', countText(record.conflicts)],
@@ -115,6 +116,12 @@ function RecordFacts({ record, now }: { readonly record: Card; readonly now: num
       ]}
     />
   )
+}
+
+/** What an attempt does not note is no fact: it may have made one call, or none. */
+function callsText({ calls, attempts, facts }: Card): string {
+  const isNoted = facts?.provider !== undefined || facts?.extraCalls !== undefined
+  return isNoted ? countText(calls) : `not noted, at most ${countText(attempts)}`
 }
 
 function GuardFacts({ guard, now }: { readonly guard: GuardDecision; readonly now: number }) {

@@ -212,7 +212,7 @@ function StepRow({ runId, step, isOver, now, again }: StepRowProps) {
 function dueText({ kind, state }: StepView, when: string): string {
   if (state === 'unknown') return `next probe ${when}`
   if (state === 'retrying') return `next attempt ${when}`
-  return kind === 'sleep' || kind === 'signal' ? `until ${when}` : when
+  return kind === 'sleep' || kind === 'signal' ? `continues ${when}` : when
 }
 
 function Stored({ title, value }: { readonly title: string; readonly value: unknown }) {

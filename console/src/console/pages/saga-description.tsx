@@ -59,12 +59,12 @@ export function SagaDiagram({ described }: { readonly described: Description }) 
   const [chosen, setChosen] = useState<string | null>(null)
   useEffect(() => {
     // The layout is loaded only where a diagram is shown.
-    void import('./saga-graph.ts').then(({ sagaGraph, boxWidth, boxHeight, linePx }) =>
-      setDrawn({ graph: sagaGraph(described), boxWidth, boxHeight, linePx }),
+    void import('./saga-graph.ts').then(({ sagaGraph, curveOf, boxWidth, boxHeight, linePx }) =>
+      setDrawn({ graph: sagaGraph(described), curveOf, boxWidth, boxHeight, linePx }),
     )
   }, [described])
   if (drawn === null) return <Loading />
-  const { graph, boxWidth, boxHeight, linePx } = drawn
+  const { graph, curveOf, boxWidth, boxHeight, linePx } = drawn
   const { width, height, states, edges } = graph
   const isShown = ({ from, to }: GraphEdge) => chosen === null || from === chosen || to === chosen
   return (
@@ -79,16 +79,19 @@ export function SagaDiagram({ described }: { readonly described: Description }) 
       >
         <defs>
           <marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-            <path d="M0 0L8 4L0 8Z" />
+            <path d="M0 0L8 4L0 8Z" fill="context-stroke" />
           </marker>
         </defs>
         {edges.map((edge) => (
-          <g key={`${edge.from} ${edge.to}`} class={isShown(edge) ? 'way' : 'way away'}>
-            <path
-              class={described.failed.includes(edge.to) ? 'edge failing' : 'edge'}
-              d={curveOf(edge.path)}
-              marker-end="url(#tip)"
-            />
+          <path
+            key={`${edge.from} ${edge.to}`}
+            class={`edge${described.failed.includes(edge.to) ? ' failing' : ''}${isShown(edge) ? '' : ' away'}`}
+            d={curveOf(edge.path)}
+            marker-end="url(#tip)"
+          />
+        ))}
+        {edges.map((edge) => (
+          <g key={`${edge.from} ${edge.to}`} class={isShown(edge) ? '' : 'away'}>
             {edge.events.map((event, at) => (
               <text
                 key={event}
@@ -122,6 +125,7 @@ export function SagaDiagram({ described }: { readonly described: Description }) 
 
 interface Drawn {
   readonly graph: SagaGraph
+  readonly curveOf: (path: GraphEdge['path']) => string
   readonly boxWidth: number
   readonly boxHeight: number
   readonly linePx: number
@@ -130,17 +134,4 @@ interface Drawn {
 function kindOf({ terminal, failed }: Description, state: string): 'failing' | 'terminal' | '' {
   if (failed.includes(state)) return 'failing'
   return terminal.includes(state) ? 'terminal' : ''
-}
-
-/** Through the middle of each two points, so that the bends are round. */
-function curveOf(points: GraphEdge['path']): string {
-  const [first, ...rest] = points
-  const last = rest.pop()
-  if (first === undefined || last === undefined) return ''
-  const bends = rest.map((point, at) => {
-    const next = rest[at + 1] ?? last
-    const [x, y] = at + 1 < rest.length ? [(point.x + next.x) / 2, (point.y + next.y) / 2] : [next.x, next.y]
-    return `Q${point.x} ${point.y} ${x} ${y}`
-  })
-  return `M${first.x} ${first.y}${bends.join('')}${rest.length === 0 ? `L${last.x} ${last.y}` : ''}`
 }

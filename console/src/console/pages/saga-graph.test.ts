@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { boxHeight, boxWidth, sagaGraph } from './saga-graph.ts'
+import { boxHeight, boxWidth, curveOf, sagaGraph } from './saga-graph.ts'
 
 const to = (...states: readonly string[]) => ({ kind: 'handled', to: states }) as const
 
@@ -25,4 +25,21 @@ test('states stand below what leads to them, and no line crosses a third state',
       assert.deepEqual(inside, [], `${from} to ${target} crosses ${state.name}`)
     }
   }
+})
+
+test('a line passes through its own label, straight', () => {
+  const matrix = { initial: { Started: to('Working', 'Error') }, Working: { Failed: to('Error') }, Error: {} }
+  const { edges } = sagaGraph({ matrix, events: ['Started', 'Failed'] })
+  for (const { path, label } of edges) {
+    const at = path.findIndex(({ y }) => y > label.y)
+    assert.deepEqual([path[at - 1]?.x, path[at]?.x], [label.x, label.x])
+  }
+  assert.equal(
+    curveOf([
+      { x: 1, y: 0 },
+      { x: 1, y: 10 },
+      { x: 5, y: 20 },
+    ]),
+    'M1 0C1 5 1 5 1 10C1 15 5 15 5 20',
+  )
 })
