@@ -51,7 +51,7 @@ export function createOwners(base: Base, quotas: Quotas, { namesMs }: Pick<ChatR
       const full = await unlessFull(() =>
         inTransaction(base, async (tx) => {
           await quotas.check(tx, workspaceId, { clients: 1 })
-          await tx.query(add, [workspaceId, client, caller])
+          await tx.query(add, [workspaceId, client, sql.secret(caller)])
         }),
       )
       // Of two who come at once with one name, one has it.

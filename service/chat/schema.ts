@@ -34,6 +34,7 @@ export const migrations: Migrations = [
   {
     version: 1,
     oldestCode: 1,
+    encrypted: { chat_clients: { caller: 'secret' } },
     up: ({ name, types }) => [...tables(types.integer), ...counts.flatMap((count) => count[name])],
   },
 ]

@@ -56,12 +56,12 @@ export interface NewJob extends SearchMetadata {
 export async function getOrCreateJob(tx: Query, job: NewJob, now: number): Promise<Job> {
   const questions = await questionsOf(tx, job.workspaceId, job.projectId)
   await tx.query(
+    // The name of a search is kept by the search, and by the saga.
     `insert into import_jobs (search_id, workspace_id, project_id, search_name, state, questions, created_at, changed_at)
-     values (?, ?, ?, ?, 'Uploading', ?, ?, ?) on conflict (search_id) do update set
+     values (?, ?, ?, '', 'Uploading', ?, ?, ?) on conflict (search_id) do update set
        project_id = case import_jobs.project_id when '' then excluded.project_id else import_jobs.project_id end,
-       search_name = case import_jobs.search_name when '' then excluded.search_name else import_jobs.search_name end,
        questions = coalesce(import_jobs.questions, excluded.questions)`,
-    [job.searchId, job.workspaceId, job.projectId, job.searchName, questions, now, now],
+    [job.searchId, job.workspaceId, job.projectId, questions, now, now],
   )
   for (const [position, name] of job.referenceFiles.entries()) {
     await tx.query(

@@ -33,7 +33,12 @@ export function addStart(server: FastifyInstance, parts: Parts): void {
       const search = newSearch({ projectId, searchName, referenceFiles, workspaceId, now: request.storeTime })
       try {
         if (context === null) await startUnkeyed(base, { quotas, outbox }, search)
-        else await startSearch(context.tx, { quotas, add: (message) => context.outbox.add(message) }, search)
+        else
+          await startSearch(
+            context.tx,
+            { quotas, add: (message) => context.outbox.add(message), sql: base.sql },
+            search,
+          )
       } catch (error) {
         if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
         throw error

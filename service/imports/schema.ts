@@ -116,7 +116,12 @@ export const migrations: Migrations = [
     version: 1,
     oldestCode: 1,
     up: ({ types }) => tables(types.integer),
-    encrypted: { import_projects: { document: 'secret' }, import_references: { title: 'secret', body: 'secret' } },
+    encrypted: {
+      import_searches: { search_name: 'secret' },
+      import_jobs: { search_name: 'secret' },
+      import_projects: { document: 'secret' },
+      import_references: { title: 'secret', body: 'secret' },
+    },
   },
   // Code that does not know of the counts is counted all the same.
   {

@@ -1,4 +1,5 @@
 import type { SqlTx } from 'onceonly'
+import type { Base } from '../store.ts'
 import type { SearchMetadata } from './metadata.ts'
 import type { StoredFile, Upload } from './uploads/storage.ts'
 
@@ -23,12 +24,15 @@ export interface UploadRow {
 type Query = Pick<SqlTx, 'query'>
 
 /** False when it is there already. */
-export async function insertSearch({ query }: Query, search: Search): Promise<boolean> {
+export async function insertSearch(
+  { query, secret }: Query & Pick<Base['sql'], 'secret'>,
+  search: Search,
+): Promise<boolean> {
   const { searchId, workspaceId, projectId, searchName, referenceFiles, createdAt } = search
   const inserted = await query(
     `insert into import_searches (search_id, workspace_id, project_id, search_name, created_at)
      values (?, ?, ?, ?, ?) on conflict (search_id) do nothing returning search_id`,
-    [searchId, workspaceId, projectId, searchName, createdAt],
+    [searchId, workspaceId, projectId, secret(searchName), createdAt],
   )
   if (inserted.length === 0) return false
   for (const [position, name] of referenceFiles.entries()) {

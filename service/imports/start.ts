@@ -18,13 +18,13 @@ type Add = (message: { readonly topic: string; readonly key: string; readonly bo
 /** The search and the news of it, in the transaction of the caller. @throws QuotaExceeded */
 export async function startSearch(
   tx: SqlTx,
-  { quotas, add }: { readonly quotas: Quotas; readonly add: Add },
+  { quotas, add, sql }: { readonly quotas: Quotas; readonly add: Add; readonly sql: Pick<Base['sql'], 'secret'> },
   search: Search,
 ): Promise<boolean> {
   // Where the answer to a commit was lost it is there already, and needs no more room.
   if (await isSearch(tx, search.searchId)) return false
   await quotas.check(tx, search.workspaceId, { imports: 1 })
-  if (!(await insertSearch(tx, search))) return false
+  if (!(await insertSearch({ query: tx.query, secret: sql.secret }, search))) return false
   const { searchId, workspaceId, projectId, searchName, referenceFiles } = search
   const body = { workspaceId, projectId, searchId, searchName, referenceFiles }
   await add({ topic: topics.started, key: searchId, body })
@@ -44,6 +44,6 @@ export async function startUnkeyed(
 ): Promise<void> {
   const id = messageId('started', search.searchId)
   await inTransaction(base, (tx) =>
-    startSearch(tx, { quotas, add: (message) => outbox.add(tx, { ...message, id }) }, search),
+    startSearch(tx, { quotas, add: (message) => outbox.add(tx, { ...message, id }), sql: base.sql }, search),
   )
 }

@@ -61,7 +61,7 @@ export const migrations: Migrations = [
   {
     version: 1,
     oldestCode: 1,
-    encrypted: { outreach_versions: { steps: 'secret' } },
+    encrypted: { outreach_sequences: { name: 'lookup' }, outreach_versions: { steps: 'secret' } },
     up: ({ name, types }) => [...tables(types.integer), ...counts[name], ...forgotten[name], ...runCounts[name]],
   },
 ]

@@ -17,7 +17,7 @@ interface Asking {
   readonly workspaceId: string
   readonly now: number
   readonly quotas: Quotas
-  readonly sql: Pick<Base['sql'], 'secret'>
+  readonly sql: Pick<Base['sql'], 'secret' | 'lookup'>
 }
 
 /**
@@ -33,7 +33,7 @@ export async function saveSequence(
   const [row] = await query<{ id: string; version: number }>(
     `insert into outreach_sequences (id, workspace_id, name, version) values (?, ?, ?, 1)
      on conflict (workspace_id, name) do update set version = outreach_sequences.version + 1 returning id, version`,
-    [`seq_${randomUUID()}`, workspaceId, name],
+    [`seq_${randomUUID()}`, workspaceId, sql.lookup(name)],
   )
   if (row === undefined) throw new Error('A sequence was stored, and is not there')
   const { id, version } = row

@@ -160,8 +160,9 @@ onEveryStage('bad metadata never becomes part of an import, whatever it holds', 
   assert.deepEqual([await state('s'), sagaEvents.filter(({ kind }) => kind === 'warned').length], ['Uploading', 1])
   await saga.handle(saved('s'))
   assert.deepEqual([await state('s'), await asked('s')], ['Parsing', files])
-  const [job] = await sql.query('select project_id, search_name from import_jobs')
-  assert.deepEqual({ ...job }, { project_id: metadata.projectId, search_name: metadata.searchName })
+  const [job] = await sql.query('select project_id from import_jobs')
+  assert.deepEqual({ ...job }, { project_id: metadata.projectId })
+  assert.equal((await saga.get('s'))?.data.searchName, metadata.searchName)
   assert.equal((await sql.query('select 1 from import_job_files')).length, files.length)
   // What no database can hold ends an import like any other bad metadata, and so does a reason that quotes it.
   for (const [at, change] of [
