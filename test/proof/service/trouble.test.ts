@@ -7,10 +7,11 @@ import { until } from '../../../src/testing/until.ts'
 import { findProgram, promtool } from '../../../tools/servers/programs.ts'
 import { type Commands, startCommands } from '../../support/admin/cli/commands.ts'
 import { startGateway, temporaryFolder } from '../../support/gateway/process.ts'
-import { openCounting, things } from '../../support/gateway/world.ts'
+import { guarded, openCounting, things } from '../../support/gateway/world.ts'
 import { openCluster, type TestServer } from '../../support/service/cluster.ts'
 import { startMail } from '../../support/service/messages/mail.ts'
 import { assertAlerts, type Observed, valueOf } from '../../support/service/trouble/alerts.ts'
+import { makeLibrary, openApart } from '../../support/service/trouble/apart.ts'
 import { makeTrouble } from '../../support/service/trouble/make.ts'
 import { type Place, type Trouble, type TroubleName, tableOf, troubles } from '../../support/service/trouble/trouble.ts'
 
@@ -23,7 +24,8 @@ const all: readonly (readonly [TroubleName, Trouble])[] = Object.entries(trouble
 /** How one place is asked: the command line on its store, its console, its metrics. */
 interface Asking {
   readonly commands: Commands
-  console(path: string): Promise<string>
+  /** Null where the process has none. */
+  readonly console: ((path: string) => Promise<string>) | null
   /** Of each of its processes. */
   metrics(): Promise<readonly string[]>
 }
@@ -52,8 +54,12 @@ test('whatever goes wrong, command line, console, metrics, alerts and runbook sa
   })
   const [one, two] = cluster.servers as [TestServer, TestServer]
   const folder = await temporaryFolder(context)
+  // They hang for as long as the test takes.
+  const timeouts = { answerMs: 600_000 }
+  const held: string[] = []
   const upstream = await openCounting(context, (request, response, { url }) => {
     if (url === '/cut') request.socket.destroy()
+    else if (url === '/slow' || url === '/same') held.push(url)
     else response.writeHead(201).end('paid')
   })
   const token = 'the-token-of-operators'
@@ -62,7 +68,11 @@ test('whatever goes wrong, command line, console, metrics, alerts and runbook sa
     store: gatewayStore,
     config: {
       upstream: upstream.url,
-      routes: ['cut', 'pay'].map((operation) => ({ ...things, path: `/${operation}`, operation })),
+      routes: [
+        ...['cut', 'pay'].map((operation) => ({ ...things, path: `/${operation}`, operation })),
+        { ...things, path: '/slow', operation: 'slow', whileRunning: 'conflict', timeouts },
+        { ...guarded, path: '/same', operation: 'same', timeouts },
+      ],
       console: { port: 0, operatorToken: token },
     },
   })
@@ -73,6 +83,11 @@ test('whatever goes wrong, command line, console, metrics, alerts and runbook sa
     await (await fetch(url, { headers: { authorization: `Bearer ${bearer}` } })).text()
   const operator = 'operator-token-of-tests'
   await using serverCommands = startCommands(process.cwd(), { ...process.env, ONCEONLY_STORE: cluster.address })
+  await using apart = await openApart()
+  const library = join(folder, 'library.db')
+  const alone = await makeLibrary(library)
+  await using libraryCommands = startCommands(process.cwd(), { ...process.env, ONCEONLY_STORE: library })
+  await using apartCommands = startCommands(process.cwd(), { ...process.env, ONCEONLY_STORE: apart.cluster.address })
   await using gatewayCommands = startCommands(process.cwd(), { ...process.env, ONCEONLY_STORE: gatewayStore })
   const places: Readonly<Record<Place, Asking>> = {
     server: {
@@ -86,21 +101,30 @@ test('whatever goes wrong, command line, console, metrics, alerts and runbook sa
       console: (path) => get(`${consoleUrl}/api/console${path}`, token),
       metrics: async () => [await get(`http://127.0.0.1:${gateway.port}/.onceonly/metrics`, token)],
     },
+    apart: {
+      commands: apartCommands,
+      console: (path) => get(`${apart.server.url}/api/console${path}`, operator),
+      metrics: async () => [await get(`${apart.server.url}/metrics`, operator)],
+    },
+    library: { commands: libraryCommands, console: null, metrics: alone.metrics },
   }
 
-  const made = await makeTrouble({ cluster, mail, gateway })
+  const made = {
+    ...(await makeTrouble({ cluster, mail, gateway: { ...gateway, held } })),
+    ...apart.made,
+    ...alone.made,
+  }
   const observed: Observed[] = []
   for (const [name, trouble] of all) {
     if (name === 'lostStore') continue
     const { commands, console, metrics } = places[trouble.at]
     const id = made[name]
-    const listed = async () => (await commands.run(...trouble.command.split(' '), '--json')).stdout
-    await until(`${name}: the command line shows ${id}`, listed, (text) => text.includes(id))
-    await until(
-      `${name}: the console shows ${id}`,
-      () => console(pathOf(trouble.command)),
-      (text) => text.includes(id),
-    )
+    const command = trouble.command.replace('ID', id)
+    const shown = trouble.shows ?? id
+    const shows = (text: string) => text.replaceAll(/[ \n]/g, '').includes(shown)
+    const listed = async () => (await commands.run(...command.split(' '), '--json')).stdout
+    await until(`${name}: the command line shows ${shown}`, listed, shows)
+    if (console !== null) await until(`${name}: the console shows ${shown}`, () => console(pathOf(command)), shows)
     const found = await commands.run('find', id, '--json')
     assert.equal(found.status, 0, `${name}: find ${id}: ${found.stdout}`)
     const { metric, alert } = trouble
@@ -128,7 +152,7 @@ test('whatever goes wrong, command line, console, metrics, alerts and runbook sa
 /** The list of what waits for a decision is as long as its four gauges say, on every interface. */
 async function assertOneList({ commands, console, metrics }: Asking): Promise<void> {
   const gauges = ['dedup_unknown_waiting', 'runs_unknown', 'outbox_dead_letters', 'inbox_dead_letters']
-  const [cli, page] = await Promise.all([commands.run('unknowns', '--json'), console('/unknowns')])
+  const [cli, page] = await Promise.all([commands.run('unknowns', '--json'), console?.('/unknowns') ?? '{}'])
   const idsOf = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id).toSorted()
   const rows = idsOf(JSON.parse(cli.stdout) as { id: string }[])
   assert.deepEqual(idsOf((JSON.parse(page) as { rows: { id: string }[] }).rows), rows)

@@ -1,13 +1,18 @@
-/** Who is asked about a trouble: a server on its store, or a gateway on its own. */
-export type Place = 'server' | 'gateway'
+/**
+ * Who is asked about a trouble: servers on their store, a gateway on its own, a server that has lost Redis and its broker, or
+ * a process that has only the library.
+ */
+export type Place = 'server' | 'gateway' | 'apart' | 'library'
 
 /** One thing that goes wrong, and what every interface must say of it. */
 export interface Trouble {
-  readonly system: 'messages' | 'commands' | 'imports' | 'runs' | 'chat' | 'gateway' | 'store'
+  readonly system: 'messages' | 'commands' | 'events' | 'imports' | 'runs' | 'chat' | 'gateway' | 'store'
   readonly what: string
   readonly at: Place
-  /** Of the command line, without `onceonly`; the console answers it by the same row of the table. */
+  /** Of the command line, without `onceonly`; the console answers it by the same row of the table. `ID` is its id. */
   readonly command: string
+  /** What the command shows of it, as JSON; its id, when left out. */
+  readonly shows?: string
   /** The series that counts it, as Prometheus writes it; null where none does. */
   readonly metric: string | null
   /** The rule that fires; null where no person is needed. */
@@ -54,6 +59,16 @@ export const troubles = {
     alert: null,
     end: 'it was not sent; `forget` frees the content',
   },
+  lostLocks: {
+    system: 'messages',
+    what: 'The store of the locks cannot be reached',
+    at: 'apart',
+    command: 'explain ID',
+    shows: '"guarded":false',
+    metric: 'onceonly_guard_errors_total{operation="messages"}',
+    alert: 'OnceonlyDuplicateGuardError',
+    end: 'by itself when the store is back; what was sent meanwhile had no lock, and the log names it',
+  },
   reusedKey: {
     system: 'commands',
     what: 'A caller reuses its keys with other payloads',
@@ -89,6 +104,25 @@ export const troubles = {
     metric: 'onceonly_dedup_unknown_waiting',
     alert: 'OnceonlyUnknownOutcomesWaiting',
     end: '`resolve --id … --to …`, or the `probe` of its operation',
+  },
+  staleLease: {
+    system: 'commands',
+    what: 'A process dies, and no other one does background work',
+    at: 'library',
+    command: 'stale',
+    metric: 'onceonly_dedup_stale_leases',
+    alert: 'OnceonlyStaleInProgress',
+    end: 'by itself when a process with a ledger on this store runs; or `release`',
+  },
+  lostBroker: {
+    system: 'events',
+    what: 'The broker cannot be reached',
+    at: 'apart',
+    command: 'events',
+    shows: '"pending":1',
+    metric: 'onceonly_outbox_lag_seconds',
+    alert: 'OnceonlyOutboxLag',
+    end: 'by itself when the broker is back: what waits is published in its order',
   },
   brokenEvent: {
     system: 'imports',
@@ -161,6 +195,25 @@ export const troubles = {
     metric: 'onceonly_dedup_key_reuse_conflicts_total{operation="pay"}',
     alert: null,
     end: 'the caller mends how it makes keys',
+  },
+  slowUpstream: {
+    system: 'gateway',
+    what: 'Retries come faster than the service behind a gateway answers',
+    at: 'gateway',
+    command: 'busiest',
+    shows: '"operation":"slow"',
+    metric: 'onceonly_dedup_in_progress_total{operation="slow"}',
+    alert: 'OnceonlyRepeatedInProgress',
+    end: 'by itself: when the service has answered, a retry gets its response',
+  },
+  copiesAtGateway: {
+    system: 'gateway',
+    what: 'Copies without a key come while the original is under way',
+    at: 'gateway',
+    command: 'records --state in_progress',
+    metric: 'onceonly_guard_pending_by_one_workspace',
+    alert: 'OnceonlyDuplicatePendingFlood',
+    end: 'by itself: when the service has answered, a copy gets its response',
   },
   lostStore: {
     system: 'store',

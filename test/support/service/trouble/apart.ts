@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { createStanding } from 'onceonly/admin'
+import { sqliteStore } from 'onceonly/sqlite'
+import { createPrometheusMeter, createTelemetry, observeProcess } from 'onceonly/telemetry'
+import { claim } from '../../../../src/testing/conformance/requests.ts'
+import { until } from '../../../../src/testing/until.ts'
+import { startOwn } from '../../own-server.ts'
+import { type Cluster, openCluster, type TestServer } from '../cluster.ts'
+
+const MINUTE_MS = 60_000
+const CALL = { timeoutMs: 60_000 }
+
+interface Apart extends AsyncDisposable {
+  readonly cluster: Cluster
+  readonly server: TestServer
+  readonly made: { readonly lostLocks: string; readonly lostBroker: string }
+}
+
+/** A server with Redis for its locks and NATS for its events, after both are gone. */
+export async function openApart(): Promise<Apart> {
+  await using stack = new AsyncDisposableStack()
+  const redis = stack.use(await startOwn('redis'))
+  const nats = stack.use(await startOwn('nats'))
+  const env = { ONCEONLY_CLAIMS: redis.started[0]?.url ?? '', ONCEONLY_BROKER: nats.started[0]?.url ?? '' }
+  const cluster = stack.use(await openCluster('sqlite', { env }))
+  const server = cluster.servers[0] as TestServer
+  const escalate = (caseId: string, key: string) =>
+    server.post('/case-escalations', { caseId, targetQueue: 'BILLING' }, { key })
+  assert.equal((await escalate('CASE-101', 'with-broker')).status, 201)
+  const pending = async () => {
+    const { body } = await server.console('/events')
+    return (body['outbox'] as { readonly pending: number }).pending
+  }
+  await until('its event is published', pending, (count) => count === 0)
+  await Promise.all([redis.started[0]?.halt(), nats.started[0]?.halt()])
+  const sent = await server.send({ recipientPhone: '+4915101', message: 'Without a lock' })
+  assert.equal(sent.body.success, true, sent.text)
+  assert.equal((await escalate('CASE-102', 'without-broker')).status, 201)
+  await cluster.advance(2 * MINUTE_MS)
+  const disposal = stack.move()
+  return {
+    cluster,
+    server,
+    made: { lostLocks: sent.body.message?._id ?? '', lostBroker: 'without-broker' },
+    [Symbol.asyncDispose]: () => disposal.disposeAsync(),
+  }
+}
+
+interface Library {
+  readonly made: { readonly staleLease: string }
+  metrics(): Promise<readonly string[]>
+}
+
+/** A store on which no process does background work: what one left behind stays. */
+export async function makeLibrary(file: string): Promise<Library> {
+  const left = claim('left-behind')
+  {
+    await using store = sqliteStore(file, { testClock: true })
+    await store.claims.apply(left, CALL)
+    await store.clock.advance(MINUTE_MS, CALL)
+  }
+  return {
+    made: { staleLease: left.id },
+    async metrics() {
+      await using store = sqliteStore(file, { testClock: true })
+      const meter = createPrometheusMeter()
+      createTelemetry({ meter, standing: createStanding(store) })
+      observeProcess(meter)
+      return [await meter.text()]
+    },
+  }
+}
