@@ -65,6 +65,7 @@ const places = [
   ['/console/find?id=seen-1', 'Find'],
   ['/chat?room=axe', /Chat/],
   ['/', /Retries/],
+  ['/docs#case.escalate', /Onceonly/],
 ] as const
 
 /** Signs in, and gives what axe finds on the way. */
