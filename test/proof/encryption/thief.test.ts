@@ -125,7 +125,7 @@ async function chat(server: TestServer, apiKey: string): Promise<void> {
   await client.stop()
 }
 
-/** Neither a log line nor an error of a process says what nobody without a key may read. */
+/** The log reads by the same rule: no line and no error of the process has a secret. */
 function foundInLines(server: TestServer): string[] {
   return foundIn(Buffer.from([...server.lines, ...server.errors].join('\n')), 'the log')
 }
