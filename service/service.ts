@@ -62,7 +62,7 @@ export async function startService(config: Config): Promise<Service> {
   const secrets = await readSecrets(config)
   const log = createLog(config)
   const claims = openClaims(config, log)
-  const base = openBase(config, claims?.store ?? null)
+  const base = openBase(config, claims?.store ?? null, log)
   const metrics = createMetrics(base, claims?.store ?? null)
   const { telemetry } = metrics
   const watch = createWatch(log, telemetry)

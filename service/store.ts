@@ -4,6 +4,7 @@ import { postgresStore } from 'onceonly/postgres'
 import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import type { Config } from './config.ts'
+import type { Log } from './logs.ts'
 
 /** What the systems stand on: the ledger's store, their own tables beside it, and the time of both. */
 /** What a system of the service keeps in tables of its own. */
@@ -23,16 +24,30 @@ const CLOCK_CALL = { timeoutMs: 5_000 }
 const POOL_CLIENTS = 20
 /** A new client costs as much as many statements. After the 10 s of the driver an idle server would make one all the time. */
 const IDLE_CLIENT_MS = 2 * MINUTE
+/** Enough to look at; the number says how many there are. */
+const NAMED_MOST = 20
 
 /** `beside` is a store whose time moves with this one's. */
-export function openBase({ storeUrl, dataFolder, testClock, encryption }: Config, beside: Store | null): Base {
+export function openBase(
+  { storeUrl, dataFolder, testClock, encryption }: Config,
+  beside: Store | null,
+  log: Log | null = null,
+): Base {
   const keys = encryption === null ? {} : { encryption }
   if (storeUrl === null) {
     const store = sqliteStore(join(dataFolder, 'onceonly.db'), { testClock, ...keys })
     return baseOf(store, beside, () => store.stop())
   }
   const pool = new Pool({ connectionString: storeUrl, max: POOL_CLIENTS, idleTimeoutMillis: IDLE_CLIENT_MS })
-  const store = postgresStore(pool, { testClock, ...keys })
+  const store = postgresStore(pool, {
+    testClock,
+    ...keys,
+    on: ({ ids, of }) =>
+      log?.error(
+        { event: 'store.records_lost', lost: ids.length, of, ids: ids.slice(0, NAMED_MOST) },
+        'PostgreSQL has lost acknowledged records',
+      ),
+  })
   return baseOf(store, beside, async () => {
     await store.stop()
     await pool.end()

@@ -36,6 +36,8 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     'operating/encryption',
     'operating/sql',
     'operating/sizing',
+    'operating/postgres',
+    'operating/redis',
   ],
   Reference: [
     'reference/entries',

@@ -30,3 +30,6 @@ export const LOG_TAIL_LINES = 15
 
 /** A query that creates or drops a database copies or removes a few megabytes; minutes mean that it is stuck. */
 export const DATABASE_BOUND_MS = 30_000
+
+/** Killed processes are gone within milliseconds; one that is swapped out or written to a slow disk takes longer. */
+export const NODE_ENDED_BOUND_MS = 10_000

@@ -49,7 +49,7 @@ async function isReady({ folder }: Place): Promise<boolean> {
   }
 }
 
-function debianFolders(): string[] {
+export function debianFolders(): string[] {
   try {
     const versions = readdirSync(DEBIAN_ROOT).sort((a, b) => Number(b) - Number(a))
     return versions.map((version) => join(DEBIAN_ROOT, version, 'bin'))

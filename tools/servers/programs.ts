@@ -7,6 +7,8 @@ export interface Program {
   /** The variable that names it, where it is not on the path. */
   readonly variable: string
   readonly packages: readonly string[]
+  /** Files that must exist while the packages are installed, so that the installation starts and creates nothing. */
+  readonly filesWhileInstalling?: Readonly<Record<string, string>>
 }
 
 export const promtool: Program = { name: 'promtool', variable: 'ONCEONLY_TEST_PROMTOOL', packages: ['prometheus'] }
@@ -21,7 +23,7 @@ export async function findProgram(program: Program): Promise<string | null> {
   if (named !== undefined && named !== '') return named
   const log = (line: string) => void process.stderr.write(`${line}\n`)
   if (findPrograms([name], SYSTEM_FOLDERS) === undefined && canInstall()) {
-    await install([{ packages }], log).catch((error: unknown) => log(String(error)))
+    await install([program], log).catch((error: unknown) => log(String(error)))
   }
   const folder = findPrograms([name], SYSTEM_FOLDERS)
   if (folder !== undefined) return `${folder}/${name}`

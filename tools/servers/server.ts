@@ -138,7 +138,7 @@ async function untilReady(recipe: Recipe, place: Place, supervised: Supervised):
  * PostgreSQL and RabbitMQ refuse to run as root, so root runs them under another account. Other users cannot, and need
  * not.
  */
-function unprivilegedAccount(names: readonly string[]): { uid: number; gid: number } | undefined {
+export function unprivilegedAccount(names: readonly string[]): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const accounts = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

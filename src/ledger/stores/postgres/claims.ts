@@ -31,7 +31,11 @@ export function createClaims({ core, steps, lanes, laneCount, watchers }: ClaimP
   const wake = watchers.changed
   const flush: OwnClaims['flush'] = (requests, call) =>
     core.flush(call, (deadline) =>
-      lanes.use(deadline, (lane) => applyBatch({ steps, lane, deadline, fault, wake }, requests)),
+      lanes.use(deadline, async (lane) => {
+        const applied = await applyBatch({ steps, lane, deadline, fault, wake }, requests)
+        for (const each of applied) if ('record' in each) core.remembered.note(each.record)
+        return applied
+      }),
     )
   const group = createRequestGroup(createRuntime(), { lanes: laneCount, flush, stopped: errors.stoppedError })
   return {

@@ -1,11 +1,15 @@
 import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import type { Call } from '../../store/port.ts'
+import type { Remembered } from '../../store/remembered.ts'
+import { createRemembered } from '../../store/remembered.ts'
 import type { Calls } from '../../store/sql/calls.ts'
 import { createCalls } from '../../store/sql/calls.ts'
 import type { Clients } from './clients.ts'
 import type { Connection } from './connection.ts'
 import { errors } from './errors.ts'
+import type { RecordsLost } from './lost.ts'
+import { findLost } from './lost.ts'
 import type { Names } from './names.ts'
 import { ledgerTables, liftFences, migrate, pendingSql } from './schema.ts'
 import type { TextRow } from './statement.ts'
@@ -15,6 +19,8 @@ import { plannedOn } from './statement.ts'
 export interface Core extends Pick<Calls<Connection>, 'call' | 'callBeside' | 'flush' | 'fault' | 'suspect' | 'drain'> {
   readonly clients: Clients
   readonly names: Names
+  /** What this process was acknowledged last. */
+  readonly remembered: Remembered
   /** Runs the work on a client of its own. Errors become the store's, unless `told` says otherwise. */
   read<T>(call: Call, work: (on: Borrowed) => Promise<T>): Promise<T>
   write<T>(call: Call, work: (on: Borrowed) => Promise<T>, told?: (error: unknown) => unknown): Promise<T>
@@ -29,7 +35,15 @@ export interface Borrowed {
   rows(text: string, values?: unknown[]): Promise<readonly TextRow[]>
 }
 
-export function createCore(clients: Clients, names: Names, mode: MigrateMode): Core {
+export interface CoreParts {
+  readonly clients: Clients
+  readonly names: Names
+  readonly mode: MigrateMode
+  readonly report: (event: RecordsLost) => void
+}
+
+export function createCore({ clients, names, mode, report }: CoreParts): Core {
+  const remembered = createRemembered()
   const own = ledgerTables(names)
   const { call, callBeside, flush, fault, suspect, drain, ...calls } = createCalls<Connection>({
     errors,
@@ -38,11 +52,14 @@ export function createCore(clients: Clients, names: Names, mode: MigrateMode): C
       await clients.detect(connection)
       await migrate(connection, names, LEDGER_ROOM, own, mode)
       await liftFences(connection, names)
+      const lost = await findLost(connection, names, remembered)
+      if (lost !== null) report(lost)
     },
   })
   return {
     clients,
     names,
+    remembered,
     call,
     callBeside,
     flush,

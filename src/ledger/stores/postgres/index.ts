@@ -14,6 +14,7 @@ import type { PgPool } from './driver.ts'
 import { checkPool } from './driver.ts'
 import { createForeign } from './foreign.ts'
 import { createLanes } from './lanes.ts'
+import type { RecordsLost } from './lost.ts'
 import { namesIn } from './names.ts'
 import { createSqlSeam } from './seam.ts'
 import { createSteps } from './steps.ts'
@@ -24,6 +25,7 @@ import { createUpkeep } from './upkeep.ts'
 import { createWatchers } from './watch.ts'
 
 export type { PgClient, PgNotification, PgPool, PgQuery, PgResult } from './driver.ts'
+export type { RecordsLost } from './lost.ts'
 export type { PostgresTx } from './tx.ts'
 
 export interface PostgresStoreOptions {
@@ -58,6 +60,12 @@ export interface PostgresStoreOptions {
    * @default none
    */
   readonly encryption?: Encryption
+  /**
+   * Called when PostgreSQL does not have records any more that it had acknowledged to this process, as after a failover to a
+   * standby that did not follow synchronously. Looked for whenever a connection was lost.
+   * @default none
+   */
+  readonly on?: (event: RecordsLost) => void
 }
 
 export interface PostgresStore extends TransactionalStore<PostgresTx> {
@@ -82,10 +90,11 @@ const CLIENTS_FOR_ROOMS = 6
  */
 export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}): PostgresStore {
   checkPool(pool)
-  checkOptionNames('postgresStore', options, ['schema', 'migrate', 'poolMode', 'testClock', 'encryption'])
+  checkOptionNames('postgresStore', options, ['schema', 'migrate', 'poolMode', 'testClock', 'encryption', 'on'])
   const clients = createClients(pool, options.poolMode ?? 'auto')
   const names = namesIn(options.schema)
-  const core = createCore(clients, names, checkMigrateMode('postgresStore', options.migrate ?? 'auto'))
+  const mode = checkMigrateMode('postgresStore', options.migrate ?? 'auto')
+  const core = createCore({ clients, names, mode, report: options.on ?? (() => undefined) })
   const tables = createTables(core)
   const steps = createSteps(names)
   const watchers = createWatchers(clients, names)

@@ -1,5 +1,6 @@
 import { isOnceError, OnceError } from '../../core/errors.ts'
 import { limits, SECOND } from '../../core/limits.ts'
+import type { LedgerRecord } from '../../core/record.ts'
 import type { ClaimRequest } from '../../core/request.ts'
 import type { TransactionCall, Transactions } from '../../store/port.ts'
 import { rollBack } from '../../store/sql/connection.ts'
@@ -35,12 +36,15 @@ type PostgresGround = Ground<Connection>
 interface Open extends PostgresOpenTx {
   /** A caller with little patience for a twin has the usual patience for the rows of its own effect. */
   patient: boolean
+  readonly connection: Connection
 }
 
 export function createTransactions({ core, steps, watchers }: TransactionParts): Transactions<PostgresTx> {
   const findTables = findOwnTables(core.names, 'transaction')
   /** An effect of this store has removed what was prepared, unseen: the next try, and all others, settle apart. */
   let settlesApart = false
+  /** The record that a transaction wrote last; it counts once the transaction has committed. */
+  const written = new WeakMap<Connection, LedgerRecord | null>()
   return createServerTransactions<Connection, PostgresTx, Open>(core, {
     errors,
     borrow: core.clients.borrow,
@@ -49,10 +53,11 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
     open: ({ connection, call, claimed }) => {
       const open = createTx(connection, { findTables, partOpen: claimed !== null })
       const outermost: Open['outermost'] = (work) => core.clients.holding(() => open.outermost(work))
-      return { ...open, outermost, patient: isPatient(call) }
+      return { ...open, outermost, patient: isPatient(call), connection }
     },
     apply: async (open, request, woken) => {
       const applied = await decideAlone({ steps, on: plannedOn(open), woken }, request)
+      written.set(open.connection, applied.record)
       if (!open.patient) {
         open.patient = true
         await open.query({ text: `SET LOCAL lock_timeout = ${limits.transactionLockMs}` })
@@ -68,12 +73,17 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
       const text = may ? steps.settle.text(request, form, ground.mark) : null
       if (text === null) return null
       const row = settleLast(ground, open, text, () => void (settlesApart = true))
-      return row.then((given) => steps.settle.answer(request, given))
+      return row.then((given) => {
+        const applied = steps.settle.answer(request, given)
+        if (applied !== null) written.set(ground.connection, applied.record)
+        return applied
+      })
     },
     commit,
     undo,
     told,
     committed: async (connection, woken) => {
+      core.remembered.note(written.get(connection) ?? null)
       watchers.changed(woken)
       await steps.notify(connection, plannedOn(connection), woken)
     },

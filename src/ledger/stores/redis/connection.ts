@@ -21,8 +21,12 @@ export function deadlineIn(timeoutMs: number): CallDeadline {
 export interface Connection {
   /** One command. A lost answer means what `whenLost` says. */
   send(command: string, args: string[], deadline: CallDeadline, whenLost: AppliedWord): Promise<unknown>
-  /** `words` is all of an EVALSHA: the hash of the script, the number of keys, the keys, the arguments. */
-  run(script: Script, words: string[], deadline: CallDeadline): Promise<unknown>
+  /**
+   * `words` is all of an EVALSHA: the hash of the script, the number of keys, the keys, the arguments. `seen` is called with
+   * the answer when it arrives, in the order in which the server gave its answers; a promise may be late. What it throws
+   * is the call's error.
+   */
+  run(script: Script, words: string[], deadline: CallDeadline, seen?: Seen): Promise<unknown>
   stop(): void
 }
 
@@ -31,15 +35,20 @@ const READY_MS = 1 * SECOND
 /** A server that takes this long for a command of microseconds is as good as away, whatever the caller's patience. */
 const ANSWER_MS = 3 * SECOND
 
+type Seen = (answer: unknown) => void
+
 /** A command under way. */
 interface Sent {
   readonly link: RedisLink
   readonly waitMs: number
   readonly endsAtMs: number
   readonly whenLost: AppliedWord
+  readonly seen: Seen
   readonly reject: (error: Error) => void
   isOver: boolean
 }
+
+const unseen: Seen = () => undefined
 
 export function createConnection(client: RedisClient): Connection {
   const waiting = new Set<() => void>()
@@ -101,10 +110,16 @@ export function createConnection(client: RedisClient): Connection {
     oldest = 0
   }
 
-  function send(command: string, args: string[], deadline: CallDeadline, whenLost: AppliedWord): Promise<unknown> {
+  function send(
+    command: string,
+    args: string[],
+    deadline: CallDeadline,
+    whenLost: AppliedWord,
+    seen: Seen = unseen,
+  ): Promise<unknown> {
     const link = connected()
-    if (link.status === 'ready') return sendOn(link, command, args, deadline, whenLost)
-    return ready(link, deadline).then(() => sendOn(link, command, args, deadline, whenLost))
+    if (link.status === 'ready') return sendOn(link, command, args, deadline, whenLost, seen)
+    return ready(link, deadline).then(() => sendOn(link, command, args, deadline, whenLost, seen))
   }
 
   function sendOn(
@@ -113,17 +128,24 @@ export function createConnection(client: RedisClient): Connection {
     args: string[],
     deadline: CallDeadline,
     whenLost: AppliedWord,
+    seen: Seen,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const waitMs = Math.min(ANSWER_MS, deadline.timeoutMs)
       const endsAtMs = Math.min(performance.now() + ANSWER_MS, deadline.endsAtMs)
-      const each: Sent = { link, waitMs, endsAtMs, whenLost, reject, isOver: false }
+      const each: Sent = { link, waitMs, endsAtMs, whenLost, seen, reject, isOver: false }
       sent.push(each)
       watch(waitMs)
       link.call(command, args).then(
         (answer) => {
-          if (!each.isOver) ended(each)
-          resolve(answer)
+          if (each.isOver) return
+          ended(each)
+          try {
+            each.seen(answer)
+            resolve(answer)
+          } catch (error) {
+            reject(error as Error)
+          }
         },
         (error: unknown) => {
           if (each.isOver) return
@@ -140,11 +162,11 @@ export function createConnection(client: RedisClient): Connection {
       send(command, args, deadline, whenLost).catch((error: unknown) => {
         throw storeError(error, whenLost)
       }),
-    run: ({ lua, whenLost }, words, deadline) =>
-      send('EVALSHA', words, deadline, whenLost).catch((error: unknown) => {
+    run: ({ lua, whenLost }, words, deadline, seen) =>
+      send('EVALSHA', words, deadline, whenLost, seen).catch((error: unknown) => {
         if (!isScriptMissing(error)) throw storeError(error, whenLost)
         // A server that was restarted knows no scripts; it refused before anything began.
-        return send('EVAL', words.with(0, lua), deadline, whenLost).catch((again: unknown) => {
+        return send('EVAL', words.with(0, lua), deadline, whenLost, seen).catch((again: unknown) => {
           throw storeError(again, whenLost)
         })
       }),

@@ -6,6 +6,7 @@ import type { RedisClient } from './driver.ts'
 import type { StoreReset } from './epochs.ts'
 import { createEpochs } from './epochs.ts'
 import { stoppedError, timeoutError } from './errors.ts'
+import { refuseEviction } from './eviction.ts'
 import type { Bucket, Names } from './names.ts'
 import type { Script } from './script.ts'
 import { SHARED_ANSWERS, scriptOf } from './script.ts'
@@ -58,7 +59,14 @@ type SharedAnswers = [
 /** Only the shared part: it gives an empty bucket its name, and returns the time. */
 const lookScript = scriptOf('no', '')
 
-export function createCore(client: RedisClient, names: Names, report: (event: StoreReset) => void): Core {
+export interface CoreParts {
+  readonly client: RedisClient
+  readonly names: Names
+  readonly allowEviction: boolean
+  readonly report: (event: StoreReset) => void
+}
+
+export function createCore({ client, names, allowEviction, report }: CoreParts): Core {
   const connection = createConnection(client)
   const epochs = createEpochs(names.buckets.length, report)
   const idle: (() => void)[] = []
@@ -68,9 +76,12 @@ export function createCore(client: RedisClient, names: Names, report: (event: St
   let hasLooked = false
 
   async function send(script: Script, bucket: Bucket, words: string[], deadline: CallDeadline): Promise<Reply> {
-    const all = (await connection.run(script, words, deadline)) as unknown[]
-    const [now, epoch, nextFence, fence, turns, leftFence, leftTurns] = all as SharedAnswers
-    epochs.check(bucket, epoch, { fence, turns }, { fence: leftFence, turns: leftTurns })
+    // Compared as answers arrive: one that waits for its script to be sent again would come after a later one.
+    const all = (await connection.run(script, words, deadline, (answer) => {
+      const [, epoch, , fence, turns, leftFence, leftTurns] = answer as SharedAnswers
+      epochs.check(bucket, epoch, { fence, turns }, { fence: leftFence, turns: leftTurns })
+    })) as unknown[]
+    const [now, , nextFence] = all as SharedAnswers
     return { now, nextFence, all }
   }
 
@@ -81,9 +92,14 @@ export function createCore(client: RedisClient, names: Names, report: (event: St
     return { now, answers: all.slice(SHARED_ANSWERS) }
   }
 
+  async function examine(deadline: CallDeadline): Promise<void> {
+    if (!allowEviction) await refuseEviction(connection, names, deadline)
+    await Promise.all(names.buckets.map((bucket) => run(lookScript, bucket, {}, deadline)))
+  }
+
   /** Before anything is written, every bucket is looked at: processes that disagree about them must not begin. */
   function look(deadline: CallDeadline): Promise<void> {
-    looking ??= Promise.all(names.buckets.map((bucket) => run(lookScript, bucket, {}, deadline))).then(
+    looking ??= examine(deadline).then(
       () => void (hasLooked = true),
       (error: unknown) => {
         looking = null

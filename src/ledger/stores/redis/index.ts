@@ -16,7 +16,7 @@ import { createUpkeep } from './upkeep.ts'
 import { createWatchers } from './watch.ts'
 
 export type { RedisClient } from './driver.ts'
-export type { Durability } from './durability.ts'
+export type { Durability, DurabilityRisk } from './durability.ts'
 export type { StoreReset } from './epochs.ts'
 
 export interface RedisStoreOptions {
@@ -41,6 +41,12 @@ export interface RedisStoreOptions {
    * @default none
    */
   readonly encryption?: Encryption
+  /**
+   * Uses a server that removes records when its memory is full, which runs effects again. Without it such a server is refused
+   * at the first use, unless it does not show its settings.
+   * @default false
+   */
+  readonly allowEviction?: boolean
   /** Called when Redis has lost what it had acknowledged. @default none */
   readonly on?: (event: StoreReset) => void
 }
@@ -64,11 +70,11 @@ const CLUSTER_BUCKETS = 4
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   checkClient(client)
-  checkOptionNames('redisStore', options, ['prefix', 'buckets', 'testClock', 'on', 'encryption'])
+  checkOptionNames('redisStore', options, ['prefix', 'buckets', 'testClock', 'allowEviction', 'on', 'encryption'])
   const usualBuckets = isClusterClient(client) ? CLUSTER_BUCKETS : SERVER_BUCKETS
   const { prefix = 'onceonly', buckets = usualBuckets, on = () => undefined } = options
   const names = namesOf(prefix, buckets)
-  const core = createCore(client, names, on)
+  const core = createCore({ client, names, allowEviction: options.allowEviction ?? false, report: on })
   const watchers = createWatchers(client, names)
   const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
   const claims = createClaims(core, watchers)

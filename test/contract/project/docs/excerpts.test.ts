@@ -32,6 +32,21 @@ for (const page of pages) {
   })
 }
 
+test('configuration that a page shows is the file that the laboratory uses, and every such file is shown', () => {
+  const quotes = pages.flatMap((page) =>
+    [...read(page).matchAll(/^`(ops\/[\w./-]+)`:\n\n```\w+\n(.*?)^```$/gms)].map(([, file = '', text]) => ({
+      file,
+      text,
+    })),
+  )
+  for (const { file, text } of quotes) assert.equal(text, read(file), file)
+  const shown = new Set(quotes.map(({ file }) => file))
+  assert.deepEqual(
+    globSync('ops/clusters/*', { cwd: root }).filter((file) => !shown.has(file)),
+    [],
+  )
+})
+
 test('the documentation quotes examples', () => assert.ok(pages.length > 10))
 
 test('no printed code needs a cast, a `!` or a declaration of another module', () => {

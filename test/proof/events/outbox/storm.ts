@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { SqlStore } from 'onceonly'
 import type { IncomingMessage } from 'onceonly/inbox'
 import type { Outbox } from 'onceonly/outbox'
@@ -19,6 +20,8 @@ export interface Storm {
   /** The last rows are written after it, so that the storm is not over before its harm is done. */
   readonly harmed?: Promise<void>
   readonly progress?: (arrived: number) => void
+  /** A pause of each writer after a commit, so that rows are written for as long as the harm takes. */
+  readonly restMs?: number
   /** How long without any arrival means that rows are lost. */
   readonly patienceMs?: number
 }
@@ -71,7 +74,7 @@ export async function runStorm(place: Place, storm: Storm): Promise<StormFigures
   }
   for (let n = 0; n < RELAYS; n++) start()
 
-  const writing = writeRows(store, outbox, storm.rows, storm.harmed)
+  const writing = writeRows(store, outbox, storm)
   let harmed = Promise.resolve()
   const watch = setInterval(() => {
     harmed = harmed.then(() => storm.harm(relays, book.first.size))
@@ -109,14 +112,14 @@ async function settled(book: Book, wanted: number, patienceMs: number): Promise<
 async function writeRows(
   store: SqlStore,
   outbox: Outbox,
-  rows: number,
-  harmed: Promise<void> | undefined,
+  { rows, harmed, restMs = 0 }: Storm,
 ): Promise<ReadonlySet<string>> {
   const committed = new Set<string>()
   const commits = Array.from({ length: Math.ceil(rows / ROWS_PER_COMMIT) }, (_, n) => n)
   const writer = async () => {
     for (let n = commits.shift(); n !== undefined; n = commits.shift()) {
       if (commits.length === 0) await harmed
+      if (restMs > 0) await pause(restMs)
       const undone = n % 10 === 9
       const ids = Array.from({ length: ROWS_PER_COMMIT }, (_, m) => `${undone ? 'undone' : 'row'}-${n}-${m}`)
       const work = store.transactions.run(async ({ tx }) => {

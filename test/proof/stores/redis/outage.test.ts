@@ -158,6 +158,22 @@ describe('Redis in trouble', () => {
     )
   })
 
+  test('a server that has forgotten the scripts has lost nothing, whatever runs meanwhile', async () => {
+    const { store, resets } = open()
+    const { pay } = ledgerOn(store)
+    let over = false
+    const claims = Array.from({ length: 8 }, async (_, caller) => {
+      for (let n = 0; !over; n++) await pay.run(who(`${caller}:${n}`), null, () => n)
+    })
+    const reads = Array.from({ length: 8 }, async () => {
+      while (!over) await store.clock.now(CALL)
+    })
+    for (let round = 0; round < 200; round++) await client.call('SCRIPT', 'FLUSH')
+    over = true
+    await Promise.all([...claims, ...reads])
+    assert.deepEqual(resets, [])
+  })
+
   test('a server that came back with an older state is reported', async () => {
     const { store, prefix, resets } = open()
     const { pay } = ledgerOn(store)
@@ -247,6 +263,26 @@ describe('Redis in trouble', () => {
     assert.deepEqual(sizes, [1, 0, 0], 'one settled record, and nothing of the others')
   })
 
+  test('a server that removes records when its memory is full is refused before anything is written', async () => {
+    await client.config('SET', 'maxmemory-policy', 'volatile-lru')
+    try {
+      const { store, prefix } = open()
+      const { pay } = ledgerOn(store)
+      await assert.rejects(
+        pay.run(who('a'), null, () => assert.fail('no effect')),
+        (error) => isOnceError(error, 'bad_option') && /volatile-lru.*allowEviction/.test(error.message),
+      )
+      assert.deepEqual(await client.keys(`{${prefix}:*`), [])
+      const allowed = redisStore(client, { prefix, buckets: 4, allowEviction: true })
+      ends.push(() => allowed.stop())
+      assert.equal(await ledgerOn(allowed).pay.run(who('a'), null, () => 1), 1)
+      await client.config('SET', 'maxmemory-policy', 'noeviction')
+      assert.equal(await pay.run(who('a'), null, () => 2), 1, 'the store looks again at its next use')
+    } finally {
+      await client.config('SET', 'maxmemory-policy', 'noeviction')
+    }
+  })
+
   test('settings that may lose records are named', async () => {
     const { store } = open()
     assert.deepEqual((await store.durability(CALL)).warnings, [])
@@ -255,6 +291,8 @@ describe('Redis in trouble', () => {
     try {
       const { fsync, eviction, warnings } = await store.durability(CALL)
       assert.deepEqual([fsync, eviction, warnings.length], ['everysec', 'allkeys-lru', 2])
+      const { risks } = await store.durability(CALL)
+      assert.ok(risks.every(({ advice, verdict }) => advice !== '' && verdict === 'danger'))
     } finally {
       await client.config('SET', 'appendfsync', 'always')
       await client.config('SET', 'maxmemory-policy', 'noeviction')
