@@ -23,7 +23,10 @@ import { withinTransaction } from './transact.ts'
 /** What every operation has, whatever its effect is given. `Parts` is what a call gives of its identity. */
 export interface Operation<I, C, Parts = IdentityParts> {
   readonly name: string
-  /** The effect's value, from this attempt or from the record. Throws what the error table says. */
+  /**
+   * The effect's value, from this attempt or from the record: plain data, with dates, bytes, big integers, maps and sets as
+   * they were. Throws what the error table says.
+   */
   run<T>(parts: Parts, input: I, effect: (context: C) => T | Promise<T>, options?: CallOptions): Promise<T>
   /** The same, with `kind` for how the value was found. Refusals are answers, not exceptions. */
   execute<T>(

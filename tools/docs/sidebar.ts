@@ -15,6 +15,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     'guides/production',
   ],
   'Your stack': [
+    'guides/express-prisma',
     'guides/nestjs',
     'guides/nextjs',
     'guides/trpc',

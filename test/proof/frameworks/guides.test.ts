@@ -7,21 +7,34 @@ import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { Client } from 'pg'
 import { createDatabase } from '../../../tools/servers/database.ts'
+import type { Project } from './project.ts'
 import { openProject } from './project.ts'
 
 const guide = (name: string) => readFileSync(join(import.meta.dirname, 'app', 'nest-guide', name), 'utf8')
-const files = ['orders.controller.ts', 'app.module.ts', 'main.ts', 'more.ts', 'typeorm.ts']
+const files = ['orders.controller.ts', 'app.module.ts', 'main.ts', 'more.ts']
 const project = await openProject(['trpc-guide.ts'], Object.fromEntries(files.map((name) => [name, guide(name)])))
+const changed = ['order.entity.ts', 'orders.controller.ts', 'app.module.ts']
+const typeorm = await openProject([], {
+  'main.ts': guide('main.ts'),
+  ...Object.fromEntries(changed.map((name) => [name, guide(`typeorm/${name}`)])),
+})
 const postgres = process.env['ONCEONLY_TEST_POSTGRES_URL']
 
 if (project.missing !== false) test('guides with packages of their own', { skip: project.missing }, () => {})
 else {
   await project.load('trpc-guide.ts')
-  test('the guides compile', () => assert.deepEqual(project.complaints(), []))
+  test('the guides compile', () => {
+    assert.deepEqual([project.complaints(), typeorm.complaints()], [[], []])
+  })
   test(
     'the guide of Nest ends with a protected route',
     { skip: postgres === undefined && 'no PostgreSQL server' },
     nest,
+  )
+  test(
+    'the guide of Nest with TypeORM ends with a protected route',
+    { skip: postgres === undefined && 'no PostgreSQL server' },
+    nestWithTypeOrm,
   )
 }
 
@@ -30,28 +43,49 @@ async function nest(): Promise<void> {
   const client = new Client({ connectionString: database.url })
   await client.connect()
   await client.query('create table orders (item text not null, count int not null)')
-  const env = { ...process.env, DATABASE_URL: database.url, PORT: '0' }
-  const server = spawn(process.execPath, ['--conditions=onceonly-source', project.path('main.ts')], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  try {
-    const url = await listening(server.stdout)
-    const place = (body: object) =>
-      fetch(`${url}/orders`, {
-        method: 'POST',
-        headers: { 'idempotency-key': 'order-1', 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
+  await serving(project, database.url, async (place) => {
     assert.equal((await place({ item: 'pen', count: 0 })).status, 400)
     assert.equal((await place({ item: 'pen', count: 2 })).status, 201)
     assert.equal((await place({ item: 'pen', count: 2 })).headers.get('idempotent-replayed'), 'true')
     assert.equal((await place({ item: 'ink', count: 2 })).status, 409)
     assert.deepEqual((await client.query('select item, count from orders')).rows, [{ item: 'pen', count: 2 }])
+  }).finally(() => client.end())
+}
+
+async function nestWithTypeOrm(): Promise<void> {
+  await using database = await createDatabase(postgres ?? '')
+  const client = new Client({ connectionString: database.url })
+  await client.connect()
+  await serving(typeorm, database.url, async (place) => {
+    assert.equal((await place({ item: 7 })).status, 400)
+    const first = await place({ item: 'pen' })
+    assert.deepEqual([first.status, await first.json()], [201, { id: 1, item: 'pen' }])
+    const again = await place({ item: 'pen' })
+    assert.deepEqual([again.headers.get('idempotent-replayed'), await again.json()], ['true', { id: 1, item: 'pen' }])
+    assert.deepEqual((await client.query('select * from orders')).rows, [{ id: 1, item: 'pen' }])
+  }).finally(() => client.end())
+}
+
+type Place = (body: object) => Promise<Response>
+
+/** Starts the program of a guide, and asks it. */
+async function serving(of: Project, url: string, ask: (place: Place) => Promise<void>): Promise<void> {
+  const server = spawn(process.execPath, ['--conditions=onceonly-source', of.path('main.ts')], {
+    env: { ...process.env, DATABASE_URL: url, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  try {
+    const at = await listening(server.stdout)
+    await ask((body) =>
+      fetch(`${at}/orders`, {
+        method: 'POST',
+        headers: { 'idempotency-key': 'order-1', 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+    )
   } finally {
     server.kill('SIGTERM')
     await once(server, 'exit')
-    await client.end()
   }
 }
 

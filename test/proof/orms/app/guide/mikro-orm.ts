@@ -10,8 +10,9 @@ const pool = new Pool({ connectionString: clientUrl })
 await pool.query('CREATE TABLE orders (name text PRIMARY KEY)')
 const Order = defineEntity({ name: 'Order', tableName: 'orders', properties: (p) => ({ name: p.text().primary() }) })
 
-const orm = await MikroORM.init({ clientUrl, entities: [Order] })
-const once = createLedger({ store: postgresStore(pool), transactions: mikroOrm(orm) })
+const orm = await MikroORM.init({ clientUrl, entities: [Order], schemaGenerator: { ignoreSchema: ['onceonly'] } })
+const store = postgresStore(pool, { schema: 'onceonly' })
+const once = createLedger({ store, transactions: mikroOrm(orm) })
 const placeOrder = once.operation<{ name: string }>({ name: 'order.place', effect: 'transaction' })
 
 const place = (key: string, order: { name: string }) =>
@@ -21,4 +22,6 @@ const place = (key: string, order: { name: string }) =>
 
 await Promise.all([place('click-1', { name: 'lamp' }), place('click-1', { name: 'lamp' })])
 assert.equal(await orm.em.fork().count(Order), 1)
+// Without `ignoreSchema` it would remove the tables of the store.
+assert.doesNotMatch(await orm.schema.getUpdateSchemaSQL(), /onceonly/)
 process.exit()
