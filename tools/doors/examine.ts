@@ -20,7 +20,8 @@ export async function examine(baseDir: string): Promise<Examined> {
       ruleSet: { forbidden: rules },
       tsPreCompilationDeps: true,
       doNotFollow: { path: 'node_modules' },
-      exclude: { path: '^console/dist/' },
+      // What tools make.
+      exclude: { path: '^console/dist/|/generated/' },
       enhancedResolveOptions: {
         exportsFields: ['exports'],
         conditionNames: ['onceonly-source', 'types', 'import', 'node', 'default'],
