@@ -40,8 +40,7 @@ else {
 
 async function nest(): Promise<void> {
   await using database = await createDatabase(postgres ?? '')
-  const client = new Client({ connectionString: database.url })
-  await client.connect()
+  await using client = await connect(database.url)
   await client.query('create table orders (item text not null, count int not null)')
   await serving(project, database.url, async (place) => {
     assert.equal((await place({ item: 'pen', count: 0 })).status, 400)
@@ -49,13 +48,12 @@ async function nest(): Promise<void> {
     assert.equal((await place({ item: 'pen', count: 2 })).headers.get('idempotent-replayed'), 'true')
     assert.equal((await place({ item: 'ink', count: 2 })).status, 409)
     assert.deepEqual((await client.query('select item, count from orders')).rows, [{ item: 'pen', count: 2 }])
-  }).finally(() => client.end())
+  })
 }
 
 async function nestWithTypeOrm(): Promise<void> {
   await using database = await createDatabase(postgres ?? '')
-  const client = new Client({ connectionString: database.url })
-  await client.connect()
+  await using client = await connect(database.url)
   await serving(typeorm, database.url, async (place) => {
     assert.equal((await place({ item: 7 })).status, 400)
     const first = await place({ item: 'pen' })
@@ -63,7 +61,13 @@ async function nestWithTypeOrm(): Promise<void> {
     const again = await place({ item: 'pen' })
     assert.deepEqual([again.headers.get('idempotent-replayed'), await again.json()], ['true', { id: 1, item: 'pen' }])
     assert.deepEqual((await client.query('select * from orders')).rows, [{ id: 1, item: 'pen' }])
-  }).finally(() => client.end())
+  })
+}
+
+async function connect(connectionString: string): Promise<Client & AsyncDisposable> {
+  const client = new Client({ connectionString })
+  await client.connect()
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
 }
 
 type Place = (body: object) => Promise<Response>
