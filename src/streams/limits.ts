@@ -70,6 +70,11 @@ export const streamLimits = {
   pullRetryCapMs: 5 * SECOND,
   /** After this without the missing entries, peers are asked for other regions' logs, too. */
   detourMs: 2 * SECOND,
+  /**
+   * How long a server waits for its message to become durable, causes included: shorter than an outbox waits for its
+   * publisher. A message that is late may be stored all the same; with its id it is published again.
+   */
+  publishMs: 4 * SECOND,
   /** The right to number a room's messages; renewed at every third of it. */
   orderLeaseMs: 10 * SECOND,
   /** How often a region looks for new numbers that others gave, until all that it knows of has one. */

@@ -104,7 +104,8 @@ export interface RoomBatch {
 
 /** A message to accept, under the session that sent it. */
 export interface SendRequest extends MessageIdentity, MessageContent {
-  readonly generation: number
+  /** Null for a message of a server, which has no session: its identity comes from its id, and is written once. */
+  readonly generation: number | null
   readonly digest: string
 }
 

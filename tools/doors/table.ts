@@ -58,6 +58,8 @@ const below = {
     'streams/log',
     'streams/exchange',
     'streams',
+    // What an outbox hands over, to be said in rooms.
+    'events/outbox/port.ts',
   ],
 } as const satisfies Record<string, readonly string[]>
 

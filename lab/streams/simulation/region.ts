@@ -2,6 +2,8 @@ import { sleep } from '../../../src/runtime/runtime.ts'
 import type { StreamBounds } from '../../../src/streams/bounds.ts'
 import { createMemoryRoomLog } from '../../../src/streams/log/memory-log.ts'
 import type { OrderLog, RoomBatch, RoomLog, RoomWritten } from '../../../src/streams/ports.ts'
+import type { Position } from '../../../src/streams/protocol/protocol.ts'
+import type { PublishedMessage } from '../../../src/streams/server/publish.ts'
 import type { StreamRegion } from '../../../src/streams/server/region.ts'
 import { createStreamRegion } from '../../../src/streams/server/region.ts'
 import type { SimulatedProcess, Simulation } from '../../../test/support/simulation.ts'
@@ -16,10 +18,14 @@ export interface SimulatedRegion {
   start(): void
   crash(): void
   pause(ms: number): void
+  /** As a server that runs here does it; never answers once it has crashed. */
+  publish(uid: number, seen?: Position): Promise<PublishedMessage>
   /** The next write fails; with `done`, after it was done. */
   failNextWrite(done: boolean): void
 }
 
+/** The one room of a simulation. */
+export const ROOM = 'room'
 const WRITE_MS = 3
 /** Now and then a log is slow to read: long enough for its reader to ask again in the meantime. */
 const SLOW_READ_CHANCE = 0.1
@@ -46,7 +52,7 @@ export function createSimulatedRegion(options: {
     for (const [index, { client, generation }] of sends.entries()) {
       const result = results[index]
       if (result?.kind !== 'accepted' || result.duplicate) continue
-      fences.wrote(name, room, client, generation)
+      if (generation !== null) fences.wrote(name, room, client, generation)
     }
     for (const entry of stored) {
       if (entry.log.startsWith(`${name}.`)) judge.tookIn((entry.body as { uid: number }).uid, entry)
@@ -133,6 +139,10 @@ export function createSimulatedRegion(options: {
       network.crashed(name)
     },
     pause: (ms) => process?.pause(ms),
+    publish(uid, seen) {
+      if (region === null || process?.crashed === true) return Promise.reject(new Error(`${name} is down`))
+      return region.publish(ROOM, { uid, asks: false }, { id: `${uid}`, ...(seen === undefined ? {} : { seen }) })
+    },
     failNextWrite(done) {
       failing = done ? 'after' : 'before'
     },

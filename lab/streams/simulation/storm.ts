@@ -30,6 +30,8 @@ export interface StreamStorm {
   readonly orderOutages: number
   /** Writes of a region's log that fail, done or not. */
   readonly logFailures: number
+  /** Times in which a server says something. */
+  readonly publishes: number
 }
 
 export const shortStorm: StreamStorm = {
@@ -45,6 +47,7 @@ export const shortStorm: StreamStorm = {
   slow: 1,
   orderOutages: 1,
   logFailures: 3,
+  publishes: 4,
 }
 
 const SLOW_MS = 500
@@ -119,5 +122,6 @@ export function planStorm(options: {
     world.orderAway(true)
     sim.timer(random.next() * MOST_OUTAGE_MS, () => world.orderAway(false))
   })
+  often(storm.publishes, () => world.publish())
   often(storm.logFailures, () => world.failNextWrite(random.pick(regions), random.chance(0.5)))
 }

@@ -12,7 +12,8 @@ import type { StreamNetwork, StreamWeather } from './network.ts'
 import { createStreamNetwork } from './network.ts'
 import type { Participant } from './participant.ts'
 import { createParticipant } from './participant.ts'
-import { createSimulatedRegion } from './region.ts'
+import { createSimulatedRegion, ROOM } from './region.ts'
+import { createServers } from './servers.ts'
 
 /** What a run was made of: one in which nothing happened proves nothing. */
 export interface StreamTally {
@@ -25,6 +26,8 @@ export interface StreamTally {
   fences: number
   absences: number
   resets: number
+  /** Messages of servers, each stored in one region or more. */
+  published: number
 }
 
 /** One room in several regions, with people in them. */
@@ -35,6 +38,8 @@ export interface StreamWorld {
   readonly failure: StreamFailure | null
   readonly tally: StreamTally
   say(client: string): void
+  /** A server says something, and then something that follows from it. */
+  publish(): void
   leave(client: string): void
   comeBack(client: string, elsewhere: string | null): void
   move(client: string, region: string): void
@@ -51,7 +56,6 @@ export interface StreamWorld {
   tail(lines: number): readonly string[]
 }
 
-const ROOM = 'room'
 const LOOK_MS = 250
 const ORDER_MS = 10
 const AT_LEAST_ONCE_SHARE = 0.2
@@ -83,6 +87,7 @@ export function createStreamWorld(options: {
     fences: 0,
     absences: 0,
     resets: 0,
+    published: 0,
   }
   const fences = createFenceWatch({
     judge,
@@ -139,6 +144,14 @@ export function createStreamWorld(options: {
     }),
   )
 
+  const servers = createServers({
+    sim,
+    judge,
+    nextUid: () => ++uids,
+    pick: () => regionOf.get(sim.random.pick(regions)),
+    published: () => void (tally.published += 1),
+  })
+
   type Own = 'name' | 'home' | 'mode' | 'replyChance' | 'receiver'
   function participant(own: Pick<Parameters<typeof createParticipant>[0], Own>): Participant {
     const nextUid = () => ++uids
@@ -179,6 +192,7 @@ export function createStreamWorld(options: {
   }
 
   function unfinished(): string | null {
+    if (servers.pending > 0) return `servers have ${servers.pending} pending`
     for (const [name, client] of clientOf) {
       if (!client.up) return `${name} is down`
       if (client.pending > 0) return `${name} has ${client.pending} pending`
@@ -215,6 +229,7 @@ export function createStreamWorld(options: {
       return judge.failure
     },
     say: (client) => clientOf.get(client)?.say(),
+    publish: () => servers.say(),
     leave(client) {
       note(`${client} is offline`)
       tally.absences += 1

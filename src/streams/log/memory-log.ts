@@ -121,7 +121,7 @@ class MemoryRoom {
   #send(send: SendRequest, stored: StoredEntry[]): SendResult {
     const { generation, ...message } = send
     const { client, epoch, cseq, seen, replyTo, digest } = message
-    if (this.#sessions.get(client)?.generation !== generation) return { kind: 'fenced' }
+    if (generation !== null && this.#sessions.get(client)?.generation !== generation) return { kind: 'fenced' }
     const known = this.#senders.get(`${client}/${epoch}`)
     const floor = known?.floor ?? 1
     if (cseq > floor) return { kind: 'gap', floor }

@@ -109,7 +109,9 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
       for (const { client, epoch } of [...batch.merged, ...batch.sends, ...targetsOf(batch)]) {
         wanted.set(`${room}/${client}/${epoch}`, { room, client, epoch })
       }
-      for (const { client } of batch.sends) asking.set(`${room}/${client}`, { room, client })
+      for (const { client, generation } of batch.sends) {
+        if (generation !== null) asking.set(`${room}/${client}`, { room, client })
+      }
     }
     const senders = await tx.query<SenderRead>(readSenders, [JSON.stringify([...wanted.values()]), region])
     for (const { room, client, epoch, floor, last_log, last_n } of senders) {

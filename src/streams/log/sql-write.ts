@@ -30,7 +30,7 @@ function mergeEntry(open: OpenRoom, entry: ExchangedEntry): Fork | null {
 function decideSend(open: OpenRoom, send: SendRequest, now: number): SendResult {
   const { generation, ...message } = send
   const { client, epoch, cseq, seen, replyTo, digest } = message
-  if (open.sessions.get(client) !== generation) return { kind: 'fenced' }
+  if (generation !== null && open.sessions.get(client) !== generation) return { kind: 'fenced' }
   const sender = open.senders.get(senderKey(client, epoch))
   const floor = sender?.floor ?? 1
   if (cseq > floor) return { kind: 'gap', floor }

@@ -19,6 +19,8 @@ import type {
 import { isStreamName } from '../protocol/fields.ts'
 import type { HelloFrame } from '../protocol/protocol.ts'
 import { createServerConnection, type ServerConnection } from './connection.ts'
+import type { PublishedMessage, PublishOptions } from './publish.ts'
+import { createPublishing } from './publish.ts'
 import { answerPull } from './pull.ts'
 import type { HostedRoom } from './region-rooms.ts'
 import { createRegionRooms } from './region-rooms.ts'
@@ -33,6 +35,11 @@ export interface StreamRegion {
   readonly sessions: number
   /** A transport has a new connection. */
   connect(link: SessionLink, options?: ConnectOptions): Session
+  /**
+   * Says something in a room, with the promises of a client's message: stored once for its id, shown everywhere after its
+   * causes. Durable when it resolves. Any process may do it that has a region on this log, with connections or without.
+   */
+  publish(room: string, body: unknown, options: PublishOptions): Promise<PublishedMessage>
   /** Ends every session with `unavailable` and everything that runs; the log stays as it is. */
   stop(): Promise<void>
 }
@@ -96,6 +103,7 @@ export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
   const problem = (error: unknown) => options.onProblem?.(error)
   const work = createSlots(bounds.roomWork)
   const rooms = createRegionRooms({ ...options, runtime, bounds, work, problem, ordered: orderedIn, forked: forkedIn })
+  const publishing = createPublishing({ rooms, runtime, bounds })
   let stopped = false
 
   function orderedIn(hosted: HostedRoom): void {
@@ -208,8 +216,10 @@ export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
       if (stopped) connection.end('unavailable', 'the region stops')
       return connection
     },
+    publish: publishing.publish,
     async stop() {
       stopped = true
+      publishing.stop()
       for (const connection of connections) connection.end('unavailable', 'the region stops')
       rooms.stop()
       await serving?.stop()

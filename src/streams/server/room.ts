@@ -33,8 +33,8 @@ export interface Room {
   readonly crowded: boolean
   /** Throws when the room was stopped: the caller opens it again. */
   join(member: RoomMember): () => void
-  /** Calls whenever the position has grown; a watcher is not a member. */
-  watch(advanced: () => void): void
+  /** Calls whenever the position has grown, until the watch is ended; a watcher is not a member. */
+  watch(advanced: () => void): () => void
   /** Accepts a message whose causes are covered by `position`, which the caller has checked. The answer is durable. */
   send(send: WaitingSend): void
   /** Entries of other logs, in any order, any number of times. */
@@ -277,7 +277,10 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     get crowded() {
       return ready.length >= bounds.writeEntries
     },
-    watch: (advanced) => void watchers.add(advanced),
+    watch(advanced) {
+      watchers.add(advanced)
+      return () => void watchers.delete(advanced)
+    },
     join(member) {
       if (stopped) throw closed(name)
       members.add(member)

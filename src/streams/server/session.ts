@@ -13,6 +13,7 @@ import type {
   ServerFrame,
 } from '../protocol/protocol.ts'
 import { PROTOCOL_VERSION } from '../protocol/protocol.ts'
+import { isPublisherName } from '../protocol/published.ts'
 import type { ChannelLink } from './connection.ts'
 import type { Feed } from './feed.ts'
 import { createFeed } from './feed.ts'
@@ -115,6 +116,7 @@ export function createSession(host: SessionHost, link: ChannelLink): OpenSession
   async function hello(frame: HelloFrame): Promise<void> {
     if (claim !== null) return end('badFrame', 'there is one hello in a session')
     if (frame.version !== PROTOCOL_VERSION) return end('badFrame', `version ${PROTOCOL_VERSION} is spoken here`)
+    if (isPublisherName(frame.client)) return end('notAllowed', 'a name like this belongs to a server')
     const refusal = await host.refuses(frame)
     if (typeof refusal === 'string') return end('notAllowed', refusal)
     if (refusal !== null) return end('cloned', refusal.taken)

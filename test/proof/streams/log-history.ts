@@ -8,6 +8,7 @@ const EPOCH = 100_000
 export const sameNames = { ...createRuntime(), random: () => 1 / 36 }
 const MINUTE_MS = 60_000
 const STEPS = 25
+const published = { client: 'pub~server~id', epoch: 1, cseq: 1, generation: null, seen: {}, replyTo: null }
 const WHOLE = { entries: 1_000, bytes: 1_000_000 }
 
 export interface ComparedLogs {
@@ -76,6 +77,8 @@ function createHistory(random: Random, room: string, peer: RoomLog) {
   function send(client: string, cseq: number, text: string): SendRequest {
     const generation = (generations.get(client) ?? 1) - (random.chance(0.05) ? 1 : 0)
     const replyTo = random.chance(0.3) ? { client: 'ann', epoch: 1, cseq: 1 } : null
+    // Now and then it is a server: it needs no session.
+    if (random.chance(0.1)) return { ...published, body: { text }, digest: encodeURIComponent(text) }
     return {
       client,
       epoch: 1,

@@ -25,8 +25,13 @@ const write: readonly Rule[] = [
   },
   {
     name: 'a session that was fenced writes on',
-    find: "if (open.sessions.get(client) !== generation) return { kind: 'fenced' }",
+    find: "if (generation !== null && open.sessions.get(client) !== generation) return { kind: 'fenced' }",
     replace: '',
+  },
+  {
+    name: 'a server needs a session',
+    find: 'if (generation !== null && open.sessions',
+    replace: 'if (open.sessions',
   },
   {
     name: 'a number may be skipped',

@@ -35,7 +35,7 @@ const mutants: readonly Notice.StreamMutant[] = [
   {
     name: 'an old session writes on',
     file: 'src/streams/log/memory-log.ts',
-    find: "if (this.#sessions.get(client)?.generation !== generation) return { kind: 'fenced' }",
+    find: "if (generation !== null && this.#sessions.get(client)?.generation !== generation) return { kind: 'fenced' }",
     replace: '',
   },
   {
@@ -114,6 +114,18 @@ const mutants: readonly Notice.StreamMutant[] = [
     name: 'regions trust hints alone',
     file: 'src/streams/server/puller.ts',
     find: 'room.offer(answer.entries)',
+    replace: '',
+  },
+  {
+    name: 'a message of a server is another one at every attempt',
+    file: 'src/streams/server/publish.ts',
+    find: 'const ofId = sha256Base64Url(id)',
+    replace: 'const ofId = sha256Base64Url(id + String(performance.now()))',
+  },
+  {
+    name: 'a message of a server does not wait for its causes',
+    file: 'src/streams/server/publish.ts',
+    find: 'await reached(room, seen, over)',
     replace: '',
   },
 ]

@@ -24,7 +24,11 @@ for (const from of SHARES) {
     // A simulation in which nothing happens proves nothing.
     assert.ok(sum.accepted > 40 * SEEDS && sum.copies > SEEDS / 4, JSON.stringify(sum))
     assert.ok(
-      sum.regionCrashes > SEEDS && sum.clientCrashes > 2 * SEEDS && sum.moves > SEEDS && sum.fences > SEEDS,
+      sum.regionCrashes > SEEDS &&
+        sum.clientCrashes > 2 * SEEDS &&
+        sum.moves > SEEDS &&
+        sum.fences > SEEDS &&
+        sum.published > 6 * SEEDS,
       JSON.stringify(sum),
     )
   })
