@@ -1,4 +1,4 @@
-# The server of this repository, with its console: docker build -t onceonly . && docker run -p 4000:4000 -v onceonly:/data onceonly
+# The server of this repository, with its console: docker build -t onceonly . && docker run -p 4000:4000 -v onceonly:/data -e ONCEONLY_OPERATOR_TOKEN=… onceonly
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 # The lock file first, so that a change of the source does not fetch every package again.

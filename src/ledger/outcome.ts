@@ -121,7 +121,7 @@ export function unpackValue(op: Declared, command: Command, record: LedgerRecord
 function notKept(identity: Identity, pointer: Pointer | null): OnceError {
   return new OnceError(
     'outcome_not_stored',
-    `${identity.operation} succeeded, and its result is not in the record: it was no plain data, or too large.`,
+    `${identity.operation} succeeded, and its result is not in the record: it was no plain data, was too large, or cannot be decrypted.`,
     {
       details: { pointer },
     },

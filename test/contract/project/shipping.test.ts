@@ -36,3 +36,14 @@ test('the workflow runs what a checkout runs', () => {
   assert.match(read('.github/workflows/ci.yaml'), /^ +- run: \.\/\.ci\/run$/m)
   there('.ci/run')
 })
+
+test('the commands of README and documentation are those of the files', () => {
+  const [build = '', run = ''] = /(docker build.*) && (docker run.*)/.exec(read('Dockerfile'))?.slice(1) ?? []
+  const [compose = ''] = /docker compose [^:]*/.exec(read('compose.yaml')) ?? []
+  const page = read('docs/operating/containers.md')
+  for (const command of [build, run, compose]) assert.ok(command !== '' && page.includes(command), command)
+  assert.ok(read('README.md').includes(compose))
+  const secrets = new Set([...read('compose.yaml').matchAll(/\$\{(\w+):\?/g)].map(([, name = '']) => name))
+  assert.equal(secrets.size, 4)
+  for (const name of secrets) assert.ok(page.includes(`${name}=`), name)
+})
