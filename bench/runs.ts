@@ -7,12 +7,16 @@ import { describeDisk } from './harness/machine.ts'
 import { installPeers, peerVersion } from './harness/peers.ts'
 import type { PostgresServer } from './harness/postgres.ts'
 import { POOL_CLIENTS, withPostgres } from './harness/postgres.ts'
+import type { RedisServer } from './harness/redis.ts'
+import { withRedis } from './harness/redis.ts'
+import type { JobsTask } from './runs/queue-task.ts'
 import type { RunsTask, StoredRunsTask } from './runs/task.ts'
 import { STEPS } from './runs/task.ts'
 
 /**
  * Runs of ten steps that do nothing ÷ the same with DBOS Transact, on one PostgreSQL server and as durable, and ÷ Restate,
- * which brings a server with a log of its own, syncs it, and calls its steps over HTTP.
+ * which brings a server with a log of its own, syncs it, and calls its steps over HTTP. Steps a second are ten times the
+ * runs. Then jobs that do nothing, from `enqueue` to their recorded end, ÷ the same with queues.
  */
 const PAIRS = 9
 
@@ -20,19 +24,36 @@ const ours = import.meta.resolve('./runs/ours.ts')
 const dbos = import.meta.resolve('./runs/dbos.ts')
 const restate = import.meta.resolve('./runs/restate.ts')
 
+/** Each of these has a round of every peer for each of ours. */
+const JOB_PAIRS = 5
+const ourJobs = import.meta.resolve('./runs/queue-ours.ts')
+const storedPeers = [
+  ['DBOS Transact', import.meta.resolve('./runs/queue-dbos.ts')],
+  ['pg-boss', import.meta.resolve('./runs/queue-pg-boss.ts')],
+  ['Graphile Worker', import.meta.resolve('./runs/queue-graphile.ts')],
+] as const
+const bullmq = import.meta.resolve('./runs/queue-bullmq.ts')
+
 await runBench('runs', async (bench) => {
   await installPeers(bench.progress)
   bench.note(describeDisk())
   bench.note(
     `${peerVersion('@dbos-inc/dbos-sdk')}; a request is a run of ${STEPS} steps; pool of ${POOL_CLIENTS} on both sides`,
   )
+  bench.note(
+    `${peerVersion('pg-boss')}, ${peerVersion('graphile-worker')}; ${peerVersion('bullmq')} on Redis, fsync always`,
+  )
   bench.note(`${peerVersion('@restatedev/restate-server')}, ${peerVersion('@restatedev/restate-sdk')} over HTTP/2`)
   await withPostgres(bench, async (server) => {
     await againstDbos(bench, server, 1, 5)
     await againstDbos(bench, server, 16, 15)
+    await againstDbos(bench, server, 256, 15)
     await againstRestate(bench, server, 1, 4)
     await againstRestate(bench, server, 16, 4)
     await once(bench, server)
+    await withRedis(bench, async (redis) => {
+      for (const callers of [1, 16, 256]) await enqueued(bench, server, redis, callers)
+    })
   })
 })
 
@@ -68,6 +89,26 @@ async function againstRestate(bench: Bench, server: PostgresServer, callers: num
     ),
     wanted: wanted('ratio', { atLeast }),
   })
+}
+
+/** A request is one job: it is enqueued, taken, performed, and its end is recorded. */
+async function enqueued(bench: Bench, server: PostgresServer, redis: RedisServer, callers: number): Promise<void> {
+  const task: JobsTask = { ...timesOf(bench), callers }
+  const onPostgres = (program: string) =>
+    server.withDatabase((place) => bench.side({ program, task: { ...task, ...place } }))
+  const onRedis = (program: string) =>
+    redis.withEmpty('always', (place) => bench.side({ program, task: { ...task, ...place } }))
+  const against = (other: string, measure: () => Promise<Figures>) =>
+    bench.compare({
+      name: `${callers} at once, enqueue to end, ${other}`,
+      pairs: JOB_PAIRS,
+      ours: 'enqueue',
+      other,
+      measure: byTurns(() => onPostgres(ourJobs), measure),
+      wanted: wanted('ratio'),
+    })
+  for (const [name, program] of storedPeers) await against(name, () => onPostgres(program))
+  await against('BullMQ', () => onRedis(bullmq))
 }
 
 /** A round of a side that has a database of its own. */

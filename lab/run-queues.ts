@@ -16,7 +16,7 @@ const { values } = parseArgs({
     concurrency: { type: 'string', default: '60' },
     perKey: { type: 'string', default: '9' },
     /** Runs that begin within five seconds. */
-    rate: { type: 'string', default: '2500' },
+    rate: { type: 'string', default: '1000' },
     /** `sqlite` or `postgres`; both, when left out. */
     on: { type: 'string' },
     seed: { type: 'string', default: '1' },

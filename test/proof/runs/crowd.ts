@@ -42,6 +42,8 @@ const WORK_MS = 40
 /** Without any progress for so long, the runs are stuck. */
 const PATIENCE_MS = 120_000
 const LOOK_MS = 50
+const READ_AT_ONCE = 50
+const ENQUEUE_AT_ONCE = 1_000
 
 const idOf = (index: number) => `crowd ${index}`
 const isAlone = (index: number) => index % 4 === 0
@@ -64,7 +66,10 @@ export async function crowd(place: Place, options: CrowdOptions): Promise<CrowdF
       priority: priorityOf(index),
       input: { workMs: random.below(WORK_MS) },
     })
-  await Promise.all(Array.from({ length: runs }, (_, index) => enqueue(index)))
+  for (let from = 0; from < runs; from += ENQUEUE_AT_ONCE) {
+    const count = Math.min(ENQUEUE_AT_ONCE, runs - from)
+    await Promise.all(Array.from({ length: count }, (_, at) => enqueue(from + at)))
+  }
   const crew = Array.from({ length: options.workers }, (_, index) => {
     const task: CrowdTask = { address: place.address, name: `crowd ${index}`, concurrency, queue: limits }
     return place.crew.start({ file: import.meta.resolve('./crowd-worker.ts'), task })
@@ -72,9 +77,17 @@ export async function crowd(place: Place, options: CrowdOptions): Promise<CrowdF
   await Promise.all(crew.map((child) => child.heard('ready')))
   await engine.queues.resume('crowd')
   await workThrough(engine, crew, options, progress)
-  const views = await Promise.all(Array.from({ length: runs }, (_, index) => engine.get(idOf(index))))
-  const figures = judge(views, options)
+  const figures = judge(await viewsOf(engine, runs), options)
   return { ...figures, runs, kills: options.kills, seconds: (performance.now() - startedMs) / 1_000 }
+}
+
+async function viewsOf(engine: Engine, runs: number): Promise<readonly RunView[]> {
+  const views: RunView[] = []
+  while (views.length < runs) {
+    const next = Array.from({ length: Math.min(READ_AT_ONCE, runs - views.length) }, (_, at) => views.length + at)
+    views.push(...(await Promise.all(next.map((index) => engine.get(idOf(index))))))
+  }
+  return views
 }
 
 /** Kills are spread over the work, not over time. */
