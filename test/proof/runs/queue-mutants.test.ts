@@ -43,14 +43,14 @@ const mutants: readonly (Mutant & { readonly rule: Rule })[] = [
   },
   {
     name: 'a resumed run overwrites a time that still counts',
-    file: 'src/runs/operate.ts',
+    file: 'src/runs/resume.ts',
     find: 'coalesce((${counted}), ${now})',
     replace: '${now}',
     rule: 'too_fast',
   },
   {
     name: 'a resumed run need not be let in again',
-    file: 'src/runs/operate.ts',
+    file: 'src/runs/resume.ts',
     find: "state = case when queue is null then 'running' else 'queued' end,\n    due_at = case when queue is null then ${now} end",
     replace: "state = 'running', due_at = ${now}",
     rule: 'too_many_of_a_key',
