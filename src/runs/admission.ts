@@ -1,4 +1,5 @@
 import { limits } from '../ledger/core/limits.ts'
+import { createLeaseSql } from '../ledger/store/leases.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import type { Script, SqlRow, SqlValue } from '../ledger/store/sql.ts'
 import { numberOrNull } from '../ledger/store/sql.ts'
@@ -9,6 +10,7 @@ import type { Queue } from './queue.ts'
 import { QUEUE_ORDER } from './queue-tables.ts'
 import { turnText } from './queued.ts'
 import { runColumns, runOf } from './stored.ts'
+import { RUNS } from './tables.ts'
 
 /*
  * Who lets a run of a queue begin: the worker that has a free place for it, in one transaction under the lock of the queue's
@@ -32,6 +34,10 @@ interface QueueState {
   readonly dueMs: number | null
   /** Runs wait whose keys had no place: some may have one by now. */
   readonly blocked: boolean
+  /** The time of a delayed run has come. */
+  readonly delayed: boolean
+  /** It has no limits: then there is nothing to count, and nothing to lock. */
+  readonly unlimited: boolean
 }
 
 /** The limits of a queue, as its row has them. */
@@ -66,7 +72,7 @@ export function createAdmission(
   const counts = `case when q.concurrency is null then 0 else ${insideOf('q.name')} end as inside,
     case when q.rate_limit is null then 0 else (select count(*) ${begun}) end as begun`
 
-  const stateText = `select q.name, q.concurrency, q.rate_limit, ${counts},
+  const stateText = `select q.name, q.concurrency, q.per_key, q.rate_limit, ${counts},
       case when q.rate_limit is null then 0 else (select min(admitted_at) ${begun}) + q.rate_ms - ${now} end as rate_in,
       (select min(ready_at) from onceonly_runs where queue = q.name and place = 'delayed') - ${now} as delayed_in,
       case when exists (select 1 from onceonly_runs where queue = q.name and place = 'waiting') then 1 else 0 end as waiting,
@@ -81,14 +87,16 @@ export function createAdmission(
       const name = row['name'] as string
       const concurrency = numberOrNull(row['concurrency'])
       const rate = numberOrNull(row['rate_limit'])
-      if (concurrency !== null && count('inside') >= concurrency) return { name, dueMs: null, blocked: false }
+      const isFull = concurrency !== null && count('inside') >= concurrency
       const rateMs = rate !== null && count('begun') >= rate ? Math.max(count('rate_in'), 0) : 0
       const delayedMs = numberOrNull(row['delayed_in'])
       const blocked = count('blocked') === 1
       const times = [delayedMs, count('waiting') === 1 ? 0 : null, blocked ? unseenMs() : null]
       const nextMs = Math.min(...times.map((ms) => ms ?? Number.POSITIVE_INFINITY))
-      const dueMs = nextMs === Number.POSITIVE_INFINITY ? null : Math.max(nextMs, rateMs)
-      return { name, dueMs, blocked: blocked && rateMs === 0 }
+      const dueMs = isFull || nextMs === Number.POSITIVE_INFINITY ? null : Math.max(nextMs, rateMs)
+      const unlimited = concurrency === null && rate === null && row['per_key'] === null
+      const delayed = delayedMs !== null && delayedMs <= 0
+      return { name, dueMs, blocked: blocked && !isFull && rateMs === 0, delayed, unlimited }
     })
   }
 
@@ -98,11 +106,16 @@ export function createAdmission(
   }
 
   /** One transaction of one queue. */
-  function* admit(name: string, worker: string, most: number): Script<{ runs: RunRow[]; more: boolean }> {
+  function* admit(
+    { name, blocked }: QueueState,
+    worker: string,
+    most: number,
+  ): Script<{ runs: RunRow[]; more: boolean }> {
     const found = yield* limitsOf(name)
     if (found === null) return { runs: [], more: false }
     yield* wakeDelayed(name)
     if (found.perKey !== null) yield* unblock(name, found.perKey)
+    else if (blocked) yield* unblockAll(name)
     const wanted = Math.min(most, found.room)
     const runs: RunRow[] = []
     for (let round = 0; round < limits.runQueueRounds && runs.length < wanted; round++) {
@@ -157,6 +170,15 @@ export function createAdmission(
     }
   }
 
+  /** Its keys have no limit any more. */
+  function* unblockAll(name: string): Script<void> {
+    const some = `select id from onceonly_runs where queue = ? and place = 'blocked' limit ${limits.runQueueRows}`
+    yield {
+      text: `update onceonly_runs set place = 'waiting' where ${dialect.isAnyOf('id', some)} returning id`,
+      values: [name],
+    }
+  }
+
   function* waiting(name: string, most: number): Script<readonly SqlRow[]> {
     const text = `select id, queue_key from onceonly_runs
       where queue = ? and place = 'waiting' and ended_at is null and ${isKnown} order by ${QUEUE_ORDER} limit ?`
@@ -194,13 +216,29 @@ export function createAdmission(
     yield { text, values: [name, listed(keys)] }
   }
 
+  const lettingIn = `place = 'admitted', turn = null, admitted_at = ${at}, state = 'running',
+    taken_before = coalesce(taken_before, taken_at), taken_at = ${at}, deadline_at = ${at} + timeout_ms`
+  const freelyText = createLeaseSql(sql, RUNS).takeText({
+    endless: 'NULL',
+    free: `queue = ? and place = 'waiting' and ended_at is null and exists (select 1 from onceonly_run_queues q
+      where q.name = onceonly_runs.queue and q.paused = 0
+        and q.concurrency is null and q.per_key is null and q.rate_limit is null)`,
+    which: isKnown,
+    order: QUEUE_ORDER,
+    set: lettingIn,
+    returning: runColumns,
+  })
+
+  async function takeFreely(name: string, worker: string, most: number): Promise<{ runs: RunRow[]; more: boolean }> {
+    const runs = (await query(freelyText, [worker, name, known, most])).map(runOf)
+    return { runs, more: runs.length === most }
+  }
+
   /** A run that was cancelled meanwhile stays out. The time is later than the ends that were counted. */
   function* letIn(heads: readonly SqlRow[], worker: string): Script<readonly RunRow[]> {
     if (heads.length === 0) return []
     const rows = yield {
-      text: `update onceonly_runs set place = 'admitted', turn = null, admitted_at = ${at}, state = 'running', worker = ?,
-          fence = fence + 1, due_at = null, taken_before = coalesce(taken_before, taken_at), taken_at = ${at},
-          deadline_at = ${at} + timeout_ms
+      text: `update onceonly_runs set worker = ?, fence = fence + 1, due_at = null, ${lettingIn}
         where id in (select x.id from ${dialect.recordsOf({ id: 'text' })}) and place = 'waiting' and ended_at is null
         returning ${runColumns}`,
       values: [worker, JSON.stringify(heads.map(({ id }) => ({ id })))],
@@ -242,9 +280,13 @@ export function createAdmission(
       const first = rotation++ % Math.max(ready.length, 1)
       const runs: RunRow[] = []
       let more = false
-      for (const { name } of [...ready.slice(first), ...ready.slice(0, first)]) {
-        if (runs.length >= most) return { runs, more: true }
-        const taken = await sql.script(() => admit(name, worker, most - runs.length))
+      for (const queue of [...ready.slice(first), ...ready.slice(0, first)]) {
+        const left = most - runs.length
+        if (left <= 0) return { runs, more: true }
+        const isFree = queue.unlimited && !queue.blocked && !queue.delayed
+        const taken = isFree
+          ? await takeFreely(queue.name, worker, left)
+          : await sql.script(() => admit(queue, worker, left))
         runs.push(...taken.runs)
         more ||= taken.more
       }

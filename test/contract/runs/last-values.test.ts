@@ -67,7 +67,7 @@ onEveryRunStore('a run that asked for something before it failed can be resumed'
   assert.equal((await engine.replay('f')).verdict, 'identical')
 })
 
-onEveryRunStore('a run whose journal was full replays as it went', async (world) => {
+onEveryRunStore('a run whose journal was full was reported before, and replays as it went', async (world) => {
   const text = 'x'.repeat(limits.runResultChars - 2)
   const steps = limits.runJournalChars / limits.runResultChars
   const long = defineRun('long', async (run) => {
@@ -82,6 +82,9 @@ onEveryRunStore('a run whose journal was full replays as it went', async (world)
   const ended = await handle.result({ waitMs: 120_000 }).catch((error: unknown) => error)
   assert.ok(isOnceError(ended, 'run_failed'))
   assert.equal((ended.details['failure'] as Failure).code, 'run_too_long')
+  // It was reported when it became so, and not again.
+  const filling = world.events.flatMap((event) => (event.kind === 'journal_filling' ? [event.lines] : []))
+  assert.deepEqual(filling, [Math.ceil(steps * limits.runFullShare)])
   const { verdict, result } = await engine.replay('l')
   assert.deepEqual([verdict, result.identical], ['identical', true])
 })

@@ -105,6 +105,22 @@ onEveryRunStore('priority comes first, a delay holds back, and one run waits or 
   await untilBegun(engine, ['low'])
 })
 
+onEveryRunStore('the limits of the process that began last hold, also when it has none', async (world) => {
+  const strict = defineQueue('mail', { perKey: 1 })
+  const engine = await open(world, strict)
+  const put = (runId: string) => engine.enqueue(held, { queue: strict, key: 'a', runId, input: null })
+  for (const runId of ['1', '2', '3']) await put(runId)
+  await until(
+    'the key has no place for the others',
+    () => viewOf(engine, 'mail'),
+    ({ running, blocked }) => running === 1 && blocked === 2,
+  )
+  const other = await open(world, defineQueue('mail'))
+  await put('4')
+  await untilBegun(other, ['1', '2', '3', '4'])
+  assert.equal((await viewOf(other, 'mail')).perKey, null)
+})
+
 onEveryRunStore('what cannot be enqueued is refused before anything is written', async (world) => {
   const mail = defineQueue('mail')
   const engine = await open(world, mail)
