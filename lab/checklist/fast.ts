@@ -199,7 +199,7 @@ export const fast: readonly Row[] = [
       {
         without: 'the outcome of a call that had to be decided in time stays in memory',
         file: 'src/ledger/effect.ts',
-        find: "if (landing.kind === 'executed' && this.#flight.keptSince !== null) this.#keep(landing, this.#flight.keptSince)",
+        find: "if (landing.kind === 'executed' && this.flight.keptSince !== null) this.keep(landing, this.flight.keptSince)",
         replace: '',
         noticed: [
           {

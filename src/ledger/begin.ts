@@ -51,23 +51,18 @@ export interface BeginOptions extends Omit<CallOptions, 'signal'> {
   readonly fingerprints?: readonly [string, ...string[]]
 }
 
-/** One call of an operation, as it was given. */
-export interface Asked<O extends BeginOptions = BeginOptions> {
-  readonly parts: IdentityParts
-  readonly input: unknown
-  readonly options: O
-}
-
 /** Both phases at once: begin, call the effect, settle. */
 export async function execute(
   context: Context,
   op: Declared,
-  asked: Asked<CallOptions>,
+  parts: IdentityParts,
+  input: unknown,
+  options: CallOptions,
   effect: Effect,
 ): Promise<Execution<unknown>> {
-  const begun = await begin(context, op, asked, effect)
+  const begun = await begin(context, op, parts, input, options, effect)
   if (begun.kind === 'answered') return begun.execution
-  const { signal } = asked.options
+  const { signal } = options
   // It left after the grant, before its effect began.
   if (signal?.aborted === true) {
     await abandoned(begun, signal.reason)
@@ -96,12 +91,12 @@ async function carryOut(
 
 /** One call on its way. A class for the reason of commands. */
 class Call {
-  readonly context: Context
-  readonly op: Declared
-  readonly command: Command
-  readonly options: BeginOptions
+  declare readonly context: Context
+  declare readonly op: Declared
+  declare readonly command: Command
+  declare readonly options: BeginOptions
   /** What `execute` was given: a transaction is carried out at once, and again when its database rolled it back. */
-  readonly effect: Effect | null
+  declare readonly effect: Effect | null
 
   constructor(context: Context, op: Declared, command: Command, options: BeginOptions, effect: Effect | null) {
     this.context = context
@@ -119,7 +114,9 @@ class Call {
 export function begin(
   context: Context,
   op: Declared,
-  { parts, input, options }: Asked,
+  parts: IdentityParts,
+  input: unknown,
+  options: BeginOptions,
   effect: Effect | null = null,
 ): Awaitable<Begun<EffectContext>> {
   const outer = openTransaction()

@@ -166,14 +166,15 @@ function checkShapes(definition: AnyDefinition): void {
 
 /**
  * A class, and not a literal: where some survive, V8 allocates the objects of a literal in its old generation, and each of
- * them would keep the request that it stands for until the next full collection.
+ * them would keep the request that it stands for until the next full collection. As in all classes on the way of a request,
+ * the fields are only declared: with an initializer each of them is written twice.
  */
 class GivenCommand implements Command {
-  readonly identity: Identity
-  readonly id: RecordId
-  readonly input: unknown
-  readonly fingerprints: Command['fingerprints']
-  readonly as: unknown
+  declare readonly identity: Identity
+  declare readonly id: RecordId
+  declare readonly input: unknown
+  declare readonly fingerprints: Command['fingerprints']
+  declare readonly as: unknown
 
   constructor(identity: Identity, id: RecordId, input: unknown, fingerprints: Command['fingerprints'], as: unknown) {
     this.identity = identity

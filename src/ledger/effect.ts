@@ -44,31 +44,35 @@ export function grantLease(
 }
 
 class GrantedLease implements Granted<EffectContext> {
-  readonly kind = 'granted'
-  readonly context: EffectContext
-  readonly #ledger: Context
-  readonly #op: Declared
-  readonly #flight: Flight
-  readonly #lease: HeldLease
-  #span: Span | null = null
+  declare readonly kind: 'granted'
+  declare readonly context: EffectContext
+  declare private readonly ledger: Context
+  declare private readonly op: Declared
+  declare private readonly flight: Flight
+  declare private readonly lease: HeldLease
+  declare private span: Span | null
   /** Where only the time of the effect is wanted. */
-  #beganMs: number | null = null
-  #settled: Awaitable<Execution<unknown>> | null = null
+  declare private beganMs: number | null
+  declare private settled: Awaitable<Execution<unknown>> | null
 
   constructor(ledger: Context, op: Declared, flight: Flight, lease: HeldLease, context: EffectContext) {
+    this.kind = 'granted'
     this.context = context
-    this.#ledger = ledger
-    this.#op = op
-    this.#flight = flight
-    this.#lease = lease
+    this.ledger = ledger
+    this.op = op
+    this.flight = flight
+    this.lease = lease
+    this.span = null
+    this.beganMs = null
+    this.settled = null
   }
 
   get command(): Grant {
-    return this.#lease.grant
+    return this.lease.grant
   }
 
   start(): Promise<void> {
-    return startLease(this.#ledger, this.#op, this.#lease)
+    return startLease(this.ledger, this.op, this.lease)
   }
 
   /**
@@ -76,20 +80,20 @@ class GrantedLease implements Granted<EffectContext> {
    * here, and not at the grant: a reserved claim waits for its turn, and that is no part of its effect.
    */
   inside<T>(work: () => T): T {
-    const { around } = this.#ledger
+    const { around } = this.ledger
     if (around === null) return work()
     if (around.took !== undefined) {
-      this.#beganMs ??= this.#ledger.runtime.monotonicMs()
+      this.beganMs ??= this.ledger.runtime.monotonicMs()
       return work()
     }
-    this.#span ??= openSpan(around, this.#lease.grant)
-    return this.#span.inside(work)
+    this.span ??= openSpan(around, this.lease.grant)
+    return this.span.inside(work)
   }
 
   settle(ended: Ended): Awaitable<Execution<unknown>> {
-    if (this.#settled === null && this.#beganMs !== null) tellTime(this.#ledger, 'effect', this.command, this.#beganMs)
-    this.#settled ??= this.#span === null ? this.#write(ended) : this.#span.close(ended).then((how) => this.#write(how))
-    return this.#settled
+    if (this.settled === null && this.beganMs !== null) tellTime(this.ledger, 'effect', this.command, this.beganMs)
+    this.settled ??= this.span === null ? this.write(ended) : this.span.close(ended).then((how) => this.write(how))
+    return this.settled
   }
 
   async abandon(reason: unknown): Promise<void> {
@@ -97,28 +101,28 @@ class GrantedLease implements Granted<EffectContext> {
   }
 
   /** 4. The outcome. */
-  #write(how: Ended): Awaitable<Execution<unknown>> {
+  private write(how: Ended): Awaitable<Execution<unknown>> {
     const word: Word =
       'value' in how
         ? { kind: 'succeeded', value: how.value, encoded: how.encoded, pointer: null }
-        : wordOf(this.#op, readable(how.thrown))
-    const landing = settleLease(this.#ledger, this.#op, this.#lease, this.context, word)
-    return landing instanceof Promise ? landing.then((given) => this.#land(given)) : this.#land(landing)
+        : wordOf(this.op, readable(how.thrown))
+    const landing = settleLease(this.ledger, this.op, this.lease, this.context, word)
+    return landing instanceof Promise ? landing.then((given) => this.land(given)) : this.land(landing)
   }
 
   /** Where the store must decide in time, what ran here answers for a store that does not. */
-  #keep({ packed }: Extract<Landing, { kind: 'executed' }>, since: number): void {
-    const { grant } = this.#lease
+  private keep({ packed }: Extract<Landing, { kind: 'executed' }>, since: number): void {
+    const { grant } = this.lease
     const { outcome, pointer } = packed
     // By the time of its claim, so that it never lasts longer than the record.
     const record = settledAs('succeeded', runningUnder(grant), { outcome, pointer, now: grant.claimedAt })
-    this.#ledger.cache.keep(record, grant.claimedAt, since)
+    this.ledger.cache.keep(record, grant.claimedAt, since)
   }
 
-  #land(landing: Landing): Awaitable<Execution<unknown>> {
-    if (landing.kind === 'executed' && this.#flight.keptSince !== null) this.#keep(landing, this.#flight.keptSince)
-    this.#ledger.flights.land(this.#flight, landing)
-    return present(this.#ledger, this.#op, this.#flight.command, landing, true)
+  private land(landing: Landing): Awaitable<Execution<unknown>> {
+    if (landing.kind === 'executed' && this.flight.keptSince !== null) this.keep(landing, this.flight.keptSince)
+    this.ledger.flights.land(this.flight, landing)
+    return present(this.ledger, this.op, this.flight.command, landing, true)
   }
 }
 

@@ -50,16 +50,22 @@ export interface Flights {
 }
 
 class OwnFlight implements Flight {
-  readonly command: Command
-  runs: boolean | null = null
-  abandoned = false
-  landing: Landing | null = null
-  listeners: Set<() => void> | null = null
-  keptSince: number | null = null
-  next: Flight | null = null
+  declare readonly command: Command
+  declare runs: boolean | null
+  declare abandoned: boolean
+  declare landing: Landing | null
+  declare listeners: Set<() => void> | null
+  declare keptSince: number | null
+  declare next: Flight | null
 
   constructor(command: Command) {
     this.command = command
+    this.runs = null
+    this.abandoned = false
+    this.landing = null
+    this.listeners = null
+    this.keptSince = null
+    this.next = null
   }
 }
 

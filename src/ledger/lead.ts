@@ -19,16 +19,16 @@ type Led = Granted<EffectContext> | Landing
 
 /** One claim under a lease, until it is granted or answered. It may have to be sent several times. */
 class Lead {
-  readonly context: Context
-  readonly op: Declared
-  readonly flight: Flight
-  readonly request: ClaimRequest
-  readonly deadline: number
+  declare readonly context: Context
+  declare readonly op: Declared
+  declare readonly flight: Flight
+  declare readonly request: ClaimRequest
+  declare readonly deadline: number
   /** When the claim was sent, by the monotonic clock and by the clock of leases. */
-  sentAt = 0
-  heldFrom = 0
-  waited = false
-  probed = false
+  declare sentAt: number
+  declare heldFrom: number
+  declare waited: boolean
+  declare probed: boolean
 
   constructor(context: Context, op: Declared, flight: Flight, request: ClaimRequest, deadline: number) {
     this.context = context
@@ -36,6 +36,10 @@ class Lead {
     this.flight = flight
     this.request = request
     this.deadline = deadline
+    this.sentAt = 0
+    this.heldFrom = 0
+    this.waited = false
+    this.probed = false
   }
 }
 
@@ -122,12 +126,38 @@ export async function readAgain(context: Context, op: Declared, command: Command
 
 export function claimRequest(
   op: Declared,
-  { id, identity, fingerprints }: Command,
+  command: Command,
   claimId: string,
   { start, wait }: { start: boolean; wait: boolean },
 ): ClaimRequest {
-  const { leaseMs, policy, refuseUnverified } = op
-  return { kind: 'claim', id, identity, claimId, fingerprints, refuseUnverified, leaseMs, start, wait, policy }
+  return new Claiming(op, command, claimId, start, wait)
+}
+
+/** A class for the reason of commands. */
+class Claiming implements ClaimRequest {
+  declare readonly kind: 'claim'
+  declare readonly id: ClaimRequest['id']
+  declare readonly identity: ClaimRequest['identity']
+  declare readonly claimId: string
+  declare readonly fingerprints: ClaimRequest['fingerprints']
+  declare readonly refuseUnverified: boolean
+  declare readonly leaseMs: number
+  declare readonly start: boolean
+  declare readonly wait: boolean
+  declare readonly policy: ClaimRequest['policy']
+
+  constructor(op: Declared, { id, identity, fingerprints }: Command, claimId: string, start: boolean, wait: boolean) {
+    this.kind = 'claim'
+    this.id = id
+    this.identity = identity
+    this.claimId = claimId
+    this.fingerprints = fingerprints
+    this.refuseUnverified = op.refuseUnverified
+    this.leaseMs = op.leaseMs
+    this.start = start
+    this.wait = wait
+    this.policy = op.policy
+  }
 }
 
 /** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */

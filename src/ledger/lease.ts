@@ -62,16 +62,17 @@ export function createHeart(requests: Requests, runtime: Runtime, events: Events
 
 /** One attempt that holds a lease. */
 class Attempt implements HeldLease {
-  readonly op: Declared
-  readonly grant: Grant
-  readonly over: (() => void) | null
-  noted: Note | undefined = undefined
-  lease!: Lease<OnceError>
+  declare readonly op: Declared
+  declare readonly grant: Grant
+  declare readonly over: (() => void) | null
+  declare noted: Note | undefined
+  declare lease: Lease<OnceError>
 
   constructor(op: Declared, grant: Grant, over: (() => void) | null) {
     this.op = op
     this.grant = grant
     this.over = over
+    this.noted = undefined
   }
 
   signal(): AbortSignal {

@@ -88,7 +88,7 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
   async function call(method: string, parts: object, input: I, effect: Effect, options: CallOptions = NO_OPTIONS) {
     checkEffect(method, effect)
     checkCallOptions(method, options)
-    return execute(context, op, { parts: partsOf(parts), input, options }, effect) as Promise<Execution<never>>
+    return execute(context, op, partsOf(parts), input, options, effect) as Promise<Execution<never>>
   }
   const operation: Operation<I, never, object> & Pick<LeasedOperation<I, object>, 'scope'> = {
     name: op.name,
@@ -97,7 +97,7 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
     execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
     begin(parts, input, options = NO_OPTIONS) {
       checkBeginOptions(op, options)
-      return begin(context, op, { parts: partsOf(parts), input, options }) as Awaitable<Begun<never>>
+      return begin(context, op, partsOf(parts), input, options) as Awaitable<Begun<never>>
     },
   }
   if (op.effect === 'transaction') {

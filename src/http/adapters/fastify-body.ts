@@ -25,11 +25,15 @@ interface Marked {
 export function keepRawBodies(app: FastifyInstance): void {
   const json = app.getDefaultJsonParser('error', 'error')
   addParser(app, 'application/json', (request, body, done) => {
+    ;(request as Marked)[rawBody] = body
     // Read as text, bytes that are not UTF-8 would become other text, and different bodies the same.
     if (isUtf8(body)) void json(request, body.toString(), done)
     else done(Object.assign(new Error('The body is not UTF-8'), { statusCode: 400 }))
   })
-  addParser(app, 'text/plain', (_request, body, done) => done(null, body.toString()))
+  addParser(app, 'text/plain', (request, body, done) => {
+    ;(request as Marked)[rawBody] = body
+    done(null, body.toString())
+  })
 }
 
 function addParser(
@@ -38,10 +42,7 @@ function addParser(
   parse: (request: FastifyRequest, body: Buffer, done: Parsed) => void,
 ): void {
   try {
-    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, (request, body, done) => {
-      ;(request as Marked)[rawBody] = body
-      parse(request, body, done)
-    })
+    app.addContentTypeParser<Buffer>(type, { parseAs: 'buffer' }, parse)
   } catch (error) {
     // Fastify's own parsers may be replaced; this one is the application's.
     if ((error as { code?: unknown }).code !== 'FST_ERR_CTP_ALREADY_PRESENT') throw error

@@ -23,7 +23,7 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import { isVerdict } from '../../ledger/core/verdict.ts'
 import { incomingOf, NodeClient } from '../protocol/capture-node.ts'
 import type { SentPayload } from '../protocol/capture-payload.ts'
-import { capturePayload } from '../protocol/capture-payload.ts'
+import { capturePayload, PayloadCapture } from '../protocol/capture-payload.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { contextOf } from '../protocol/context.ts'
 import { backgroundOver } from '../protocol/early.ts'
@@ -64,13 +64,9 @@ interface Marks<Tx> {
   [begunMark]?: true
 }
 
-function marksOf<Tx>(request: object): Marks<Tx> {
-  return request
-}
-
 /** Whether a protected handler has begun for this request; for access logs and error handlers. */
 export function hasBegun(request: object): boolean {
-  return marksOf(request)[begunMark] === true
+  return (request as Marks<unknown>)[begunMark] === true
 }
 
 /** On a protected handler: what the plugin adds to the route that uses it. */
@@ -117,15 +113,20 @@ function listed<T>(hooks: T | T[] | undefined): T[] {
 
 /** What is known of a protected request between its handler and its hooks. */
 class Exchange<Tx> {
-  readonly kind = 'running'
-  readonly running: Running<Tx>
+  declare readonly kind: 'running'
+  declare readonly running: Running<Tx>
+  declare readonly route: Pick<Route<never, Tx>, 'maxAnswerBytes' | 'buffered'>
   /** Headers that were there before the handler: they stay when its response is replaced. */
-  readonly before: ReadonlySet<string>
-  thrown: unknown = undefined
+  declare readonly before: ReadonlySet<string>
+  declare thrown: unknown
 
-  constructor(running: Running<Tx>, before: ReadonlySet<string>) {
+  constructor(running: Running<Tx>, route: Exchange<Tx>['route'], reply: AnyReply) {
+    this.kind = 'running'
     this.running = running
-    this.before = before
+    this.route = route
+    // Only the response of a transaction is ever replaced.
+    this.before = route.buffered ? new Set(Object.keys(reply.getHeaders())) : NO_HEADERS
+    this.thrown = undefined
   }
 }
 
@@ -200,7 +201,7 @@ export function createProtect<Tx>(options: HttpOptions<FastifyRequest, Tx>): Fas
   return (definition, handler) => {
     const route = createRoute(options, definition)
     checkHandler(definition, handler)
-    const hooks = createHooks(route, options.ledger)
+    const hooks = createHooks<Tx>(options.ledger)
     const run = createHandler(route, handler as Handler<Tx>, hooks)
     return Object.assign(run, { definition, [hooksMark]: hooks }) as never
   }
@@ -220,6 +221,28 @@ type Handler<Tx> = (
 
 /** After authentication and validation: the claim, and then the handler in the context of its transaction. */
 function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx>, hooks: Hooks) {
+  function run(request: AnyRequest, reply: AnyReply, running: Running<Tx>): unknown {
+    const known = new Exchange(running, route, reply)
+    const marks = request as Marks<Tx>
+    marks[exchange] = known
+    marks[begunMark] = true
+    reply.hijack = hijackTapped
+    if (running.early !== null) answerEarly(reply.raw, running.early, reply.getHeaders() as OutgoingHttpHeaders)
+    const failed = (error: unknown): never => {
+      known.thrown = error
+      // Error handlers of the application want the error itself.
+      throw isVerdict(error) ? error.error : error
+    }
+    try {
+      const work = () => handler(request, reply, contextOf<Tx, EffectKind>(running))
+      const result = ended(reply, running.inside(work))
+      // A reply can be waited for as well, until it is sent.
+      return result !== reply && isThenable(result) ? Promise.resolve(result).catch(failed) : result
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
   function answered(request: AnyRequest, reply: AnyReply, begun: BegunRequest<Tx>): unknown {
     switch (begun.kind) {
       case 'unprotected':
@@ -231,29 +254,13 @@ function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx
     }
   }
 
-  function run(request: AnyRequest, reply: AnyReply, begun: Running<Tx>): unknown {
-    const known = begin(route, request, reply, begun)
-    const failed = (error: unknown): never => {
-      known.thrown = error
-      // Error handlers of the application want the error itself.
-      throw isVerdict(error) ? error.error : error
-    }
-    try {
-      const result = begun.inside(() => ended(reply, handler(request, reply, contextOf<Tx, EffectKind>(begun))))
-      // A reply can be waited for as well, until it is sent.
-      return result !== reply && isThenable(result) ? Promise.resolve(result).catch(failed) : result
-    } catch (error) {
-      return failed(error)
-    }
-  }
-
   return (request: AnyRequest, reply: AnyReply): unknown => {
     if (!hooks.added) throw notRegistered()
     const incoming = incomingOf(request.raw, () => bodyOf(request))
     const begun = route.begin(incoming, request, new NodeClient(reply.raw))
     if (begun instanceof Promise) return begun.then((found) => answered(request, reply, found))
-    const result = answered(request, reply, begun)
     // Fastify waits for a reply that is returned; what was sent at once need not be waited for.
+    const result = begun.kind === 'run' ? run(request, reply, begun) : answered(request, reply, begun)
     return begun.kind === 'answer' ? undefined : result
   }
 }
@@ -263,64 +270,48 @@ function ended(reply: AnyReply, result: unknown): unknown {
   return result === undefined ? reply : result
 }
 
-function begin<Tx>(
-  route: Route<FastifyRequest, Tx>,
-  request: AnyRequest,
-  reply: AnyReply,
-  running: Running<Tx>,
-): Exchange<Tx> {
-  const marks = marksOf<Tx>(request)
-  // Only the response of a transaction is ever replaced.
-  const before = route.buffered ? new Set(Object.keys(reply.getHeaders())) : NO_HEADERS
-  const known = new Exchange<Tx>(running, before)
-  marks[exchange] = known
-  marks[begunMark] = true
-  tapWhenHijacked(route, marks, reply, running)
-  if (running.early !== null) answerEarly(reply.raw, running.early, reply.getHeaders() as OutgoingHttpHeaders)
-  return known
-}
-
-/** A hijacked reply is written to Node's response directly, past every hook. */
-function tapWhenHijacked<Tx>(
-  { maxAnswerBytes: maxBytes, buffered }: Route<FastifyRequest, Tx>,
-  marks: Marks<Tx>,
-  reply: AnyReply,
-  running: Running<Tx>,
-): void {
-  const hijack = reply.hijack.bind(reply)
-  reply.hijack = () => {
-    marks[exchange] = null
+/**
+ * A hijacked reply is written to Node's response directly, past every hook. One function for all replies, which finds what it
+ * needs on the request.
+ */
+function hijackTapped<Tx>(this: AnyReply): AnyReply {
+  const marks = this.request as Marks<Tx>
+  const known = marks[exchange]
+  marks[exchange] = null
+  if (known?.kind === 'running') {
+    const { running, route } = known
     // The compatible half of HTTP/2 has the same members.
-    tapResponse(reply.raw as ServerResponse, { maxBytes, buffered, running })
-    return hijack()
+    tapResponse(this.raw as ServerResponse, { maxBytes: route.maxAnswerBytes, buffered: route.buffered, running })
   }
+  return (Object.getPrototypeOf(this) as AnyReply).hijack.call(this)
 }
 
 function answer(request: AnyRequest, reply: AnyReply, given: Answer): AnyReply {
   const sent = put(reply, given)
   const untyped = headerOf(given.headers, 'content-type') === null
-  marksOf(request)[exchange] = { kind: 'answered', untyped, sent, text: given.text }
+  const marks = request as Marks<unknown>
+  marks[exchange] = { kind: 'answered', untyped, sent, text: given.text }
   return reply.send(sent)
 }
 
-function createHooks<Tx>(route: Route<FastifyRequest, Tx>, ledger: object): Hooks {
+function createHooks<Tx>(ledger: object): Hooks {
   return {
     ledger,
     added: false,
     /** What was thrown says more than the response that Fastify makes of it. */
     async onError(request, _reply, error) {
-      const known = marksOf<Tx>(request)[exchange]
+      const known = (request as Marks<Tx>)[exchange]
       if (known?.kind === 'running') known.thrown ??= error
     },
     /** A promise only where the store has to be waited for: every other response leaves at once. */
     onSend(request, reply, payload, done) {
-      const marks = marksOf<Tx>(request)
+      const marks = request as Marks<Tx>
       const known = marks[exchange] ?? null
       marks[exchange] = null
       if (known?.kind === 'running') {
-        const sent = captured(route, known, reply, payload)
+        const sent = captured(known, reply, payload)
         if (sent instanceof Promise) return sent.then((given) => sentInstead(given, reply, payload, known))
-        done(null, sentInstead(sent, reply, payload, known))
+        done(null, sent.kind === 'same' ? payload : sentInstead(sent, reply, payload, known))
         return undefined
       }
       // Fastify names a type for any body; a response that had none is replayed without one.
@@ -350,14 +341,14 @@ function inOnePiece(body: Buffer | undefined): Buffer | string | undefined {
 
 /** Records what is about to be sent. */
 function captured<Tx>(
-  { maxAnswerBytes: maxBytes, buffered }: Route<FastifyRequest, Tx>,
-  { running, thrown }: Exchange<Tx>,
+  { route, running, thrown }: Exchange<Tx>,
   reply: AnyReply,
   payload: unknown,
 ): ReturnType<typeof capturePayload> {
-  const { status, headers } = headOf(reply, payload)
   const { method } = reply.request
-  return capturePayload(payload, { status, headers, method, maxBytes, buffered, running, thrown })
+  const headers = headersOf(reply as { getHeaders(): OutgoingHttpHeaders })
+  const head = payload instanceof Response ? headOf(payload, headers) : { status: reply.statusCode, headers }
+  return capturePayload(payload, new PayloadCapture(method, head, route, running, thrown))
 }
 
 function sentInstead<Tx>(sent: SentPayload, reply: AnyReply, payload: unknown, { before }: Exchange<Tx>): unknown {
@@ -373,9 +364,7 @@ function sentInstead<Tx>(sent: SentPayload, reply: AnyReply, payload: unknown, {
 }
 
 /** A web response carries its own status and headers; Fastify looks at them only after this hook. */
-function headOf(reply: AnyReply, payload: unknown): { readonly status: number; readonly headers: HeaderList } {
-  const headers = headersOf(reply as { getHeaders(): OutgoingHttpHeaders })
-  if (!(payload instanceof Response)) return { status: reply.statusCode, headers }
+function headOf(payload: Response, headers: HeaderList): { readonly status: number; readonly headers: HeaderList } {
   const own = [...payload.headers].map(([name, value]) => [name.toLowerCase(), value] as const)
   const names = new Set(own.map(([name]) => name))
   return { status: payload.status, headers: [...headers.filter(([name]) => !names.has(name)), ...own] }

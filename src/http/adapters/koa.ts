@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { DefaultContext, Response as KoaResponse, Next, ParameterizedContext } from 'koa'
 import { isVerdict } from '../../ledger/core/verdict.ts'
 import { bodyOnWire, incomingOf, NodeClient, parsedJson, readBody } from '../protocol/capture-node.ts'
-import { capturePayload } from '../protocol/capture-payload.ts'
+import { capturePayload, PayloadCapture } from '../protocol/capture-payload.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
@@ -131,10 +131,11 @@ interface Recording<Tx> extends Pick<Route<KoaContext, Tx>, 'maxAnswerBytes' | '
 
 /** Records the response here and not when Koa sends it: compression and other middleware come in between. */
 async function record<Tx>(ctx: KoaContext, stream: Readable | null, recording: Recording<Tx>): Promise<void> {
-  const { maxAnswerBytes: maxBytes, buffered, running, before } = recording
+  const { running, before } = recording
   const { method, response } = ctx
   const payload = stream ?? payloadOf(ctx)
-  const capture = { method, status: ctx.status, headers: headersOf(ctx.res), maxBytes, buffered, running }
+  const head = { status: ctx.status, headers: headersOf(ctx.res) }
+  const capture = new PayloadCapture(method, head, recording, running)
   const sent = await capturePayload(payload, capture)
   switch (sent.kind) {
     case 'same':

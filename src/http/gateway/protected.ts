@@ -3,6 +3,7 @@ import { isOnceError } from '../../ledger/core/errors.ts'
 import { notDone } from '../../ledger/core/verdict.ts'
 import { incomingOf, NodeClient, sendAnswer } from '../protocol/capture-node.ts'
 import type { Answer, Captured, Incoming } from '../protocol/exchange.ts'
+import { withParts } from '../protocol/exchange.ts'
 import type { BegunRequest } from '../protocol/protect.ts'
 import type { Running } from '../protocol/running.ts'
 import { NoAuthorizer } from './authorize.ts'
@@ -67,14 +68,15 @@ export async function protect(
 
 function incomingFor(rule: Rule, asked: Asked, intake: Intake): Incoming {
   const { fingerprints } = intake.front
-  return withClient(rule, asked, {
-    ...incomingOf(asked.message, () => asked.spool.body()),
-    askElsewhere(question) {
-      const looking = fingerprints.ask(question, intake.key)
-      intake.looking = looking
-      return looking
-    },
-  })
+  const askElsewhere: Incoming['askElsewhere'] = (question) => {
+    const looking = fingerprints.ask(question, intake.key)
+    intake.looking = looking
+    return looking
+  }
+  return withParts(
+    incomingOf(asked.message, () => asked.spool.body()),
+    { askElsewhere, ...clientForHome(rule, asked) },
+  )
 }
 
 function decisionAbout(begun: BegunRequest<unknown>): GatewayDecision {
@@ -102,9 +104,8 @@ function reportContent(rule: Rule, note: Note, hash: string, notify: Watch | und
 }
 
 /** Another region may be the home of its key, and its service must see the same client. */
-function withClient({ passing }: Rule, { message }: Asked, incoming: Incoming): Incoming {
-  if (!passing.regional) return incoming
-  return { ...incoming, client: writtenClient(clientOf(message, passing.trustForwarded)) }
+function clientForHome({ passing }: Rule, { message }: Asked): Pick<Incoming, 'client'> {
+  return passing.regional ? { client: writtenClient(clientOf(message, passing.trustForwarded)) } : {}
 }
 
 /** The one forward of this identity. */

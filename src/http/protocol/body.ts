@@ -31,8 +31,8 @@ export interface BodyMeaning {
   readonly json?: unknown
 }
 
-/** How a body was read. Part of the fingerprint, so that equal digests of different readings stay apart. */
-type Reading = 'none' | 'json' | 'form' | 'multipart' | 'bytes'
+/** How a body was read, beside `none` and `json`. Part of the fingerprint, so that equal digests of different readings stay apart. */
+type Reading = 'form' | 'multipart' | 'bytes'
 
 /**
  * A request body by its meaning, where its type has one that we know, and else by its bytes. The media type always counts.
@@ -42,23 +42,23 @@ export function readMeaning(input: BodyInput): BodyMeaning {
   const { body } = input
   const { type, text, isJson } = contentTypeOf(input.contentType ?? '')
   const encoding = typeof input.contentEncoding === 'string' ? encodingOf(input.contentEncoding) : null
-  const sealed = (reading: Reading, content: string | null) => ({
-    meaning: lengthPrefixed([reading, text, encoding, content]),
-  })
 
   // Clients send a type without a body all the time, so that no type makes an empty body malformed.
-  if (body.length === 0) return sealed('none', null)
-  if (encoding !== null || type === null) return sealed('bytes', sha256Hex(body))
-  if (isJson) {
+  if (body.length === 0) return { meaning: lengthPrefixed(['none', text, encoding, null]) }
+  if (isJson && encoding === null) {
     const { meaning, json } = readJson(input)
-    return { meaning: sealed('json', meaning).meaning, json }
+    return { meaning: lengthPrefixed(['json', text, encoding, meaning]), json }
   }
-  if (type.value === 'application/x-www-form-urlencoded') return sealed('form', sha256Hex(formText(body)))
+  const sealed = (reading: Reading, content: string | Uint8Array) => ({
+    meaning: lengthPrefixed([reading, text, encoding, sha256Hex(content)]),
+  })
+  if (encoding !== null || type === null) return sealed('bytes', body)
+  if (type.value === 'application/x-www-form-urlencoded') return sealed('form', formText(body))
   if (type.value.startsWith('multipart/')) {
     const parts = readMultipart(type, body)
-    if (parts !== null) return sealed('multipart', sha256Hex(parts))
+    if (parts !== null) return sealed('multipart', parts)
   }
-  return sealed('bytes', sha256Hex(body))
+  return sealed('bytes', body)
 }
 
 interface ContentType {

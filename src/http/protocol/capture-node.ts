@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Leaving } from '../../ledger/twins.ts'
 import { createPieces } from '../front/pieces.ts'
-import type { Answer, Incoming } from './exchange.ts'
+import type { Answer, HeaderList, Incoming } from './exchange.ts'
 import { bodyCut, bodyTooLarge, hasNoBody, headersByName } from './exchange.ts'
 
 /** Everything on Node's own request and response that the adapters for Node, Express and Fastify share. */
@@ -13,35 +13,49 @@ export type NodeRequest = IncomingMessage | Http2ServerRequest
 const NONE: readonly string[] = []
 
 export function incomingOf(request: NodeRequest, body: Incoming['body'], target = request.url ?? '/'): Incoming {
-  return {
-    method: request.method ?? 'GET',
-    target,
-    body,
-    header: (name) => {
-      const joined = request.headers[name]
-      if (joined === undefined) return NONE
-      // HTTP/2 has no distinct lines.
-      if (!('headersDistinct' in request)) return [joined].flat()
-      // Not `headers`, where Node joins or drops repeated lines, because a doubled key must be seen; nor `headersDistinct`,
-      // which is made of all lines for the few names that are looked for.
-      const { rawHeaders } = request
-      const values: string[] = []
-      for (let at = 0; at < rawHeaders.length; at += 2) {
-        const each = rawHeaders[at] as string
-        if (each.length === name.length && each.toLowerCase() === name) values.push(rawHeaders[at + 1] as string)
-      }
-      return values
-    },
-    headers: () => {
-      const { rawHeaders } = request
-      const list: [string, string][] = []
-      for (let at = 0; at < rawHeaders.length; at += 2) {
-        const name = (rawHeaders[at] as string).toLowerCase()
-        // HTTP/2 has the parts of its first line here, too.
-        if (!name.startsWith(':')) list.push([name, rawHeaders[at + 1] as string])
-      }
-      return list
-    },
+  return new NodeIncoming(request, body, target)
+}
+
+/** A class for the reason of commands: V8 would keep its requests until the next full collection. */
+class NodeIncoming implements Incoming {
+  declare readonly method: string
+  declare readonly target: string
+  declare readonly body: Incoming['body']
+  declare private readonly request: NodeRequest
+
+  constructor(request: NodeRequest, body: Incoming['body'], target: string) {
+    this.method = request.method ?? 'GET'
+    this.target = target
+    this.body = body
+    this.request = request
+  }
+
+  header(name: string): readonly string[] {
+    const { request } = this
+    const joined = request.headers[name]
+    if (joined === undefined) return NONE
+    // HTTP/2 has no distinct lines.
+    if (!('headersDistinct' in request)) return [joined].flat()
+    // Not `headers`, where Node joins or drops repeated lines, because a doubled key must be seen; nor `headersDistinct`,
+    // which is made of all lines for the few names that are looked for.
+    const { rawHeaders } = request
+    const values: string[] = []
+    for (let at = 0; at < rawHeaders.length; at += 2) {
+      const each = rawHeaders[at] as string
+      if (each.length === name.length && each.toLowerCase() === name) values.push(rawHeaders[at + 1] as string)
+    }
+    return values
+  }
+
+  headers(): HeaderList {
+    const { rawHeaders } = this.request
+    const list: [string, string][] = []
+    for (let at = 0; at < rawHeaders.length; at += 2) {
+      const name = (rawHeaders[at] as string).toLowerCase()
+      // HTTP/2 has the parts of its first line here, too.
+      if (!name.startsWith(':')) list.push([name, rawHeaders[at + 1] as string])
+    }
+    return list
   }
 }
 

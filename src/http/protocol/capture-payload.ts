@@ -5,18 +5,36 @@ import { collected } from './collector.ts'
 import type { Answer, HeaderList } from './exchange.ts'
 import { headerOf } from './exchange.ts'
 import { createPassage } from './passage.ts'
+import type { Route } from './protect.ts'
 import type { Running } from './running.ts'
 
 /** What Fastify and Koa hand over for a response: a text, bytes, or a stream. */
 
-export interface PayloadCapture {
-  readonly method: string | undefined
-  readonly status: number
-  readonly headers: HeaderList
-  readonly maxBytes: number
-  readonly buffered: boolean
-  readonly running: Running<unknown>
-  readonly thrown?: unknown
+/** A response as its handler gave it. A class for the reason of commands: it leads to the request. */
+export class PayloadCapture {
+  declare readonly method: string | undefined
+  declare readonly status: number
+  declare readonly headers: HeaderList
+  declare readonly maxBytes: number
+  declare readonly buffered: boolean
+  declare readonly running: Running<unknown>
+  declare readonly thrown: unknown
+
+  constructor(
+    method: string | undefined,
+    { status, headers }: Pick<PayloadCapture, 'status' | 'headers'>,
+    { maxAnswerBytes, buffered }: Pick<Route<never, never>, 'maxAnswerBytes' | 'buffered'>,
+    running: Running<unknown>,
+    thrown?: unknown,
+  ) {
+    this.method = method
+    this.status = status
+    this.headers = headers
+    this.maxBytes = maxAnswerBytes
+    this.buffered = buffered
+    this.running = running
+    this.thrown = thrown
+  }
 }
 
 /** What is to be sent, once the outcome is recorded. */

@@ -1,3 +1,4 @@
+import type { BeginOptions } from '../../ledger/begin.ts'
 import type { IdentityParts } from '../../ledger/core/identity.ts'
 import type { Breaker } from '../../ledger/guard/breaker.ts'
 import type { Leaving } from '../../ledger/twins.ts'
@@ -21,67 +22,73 @@ export interface Way<N, Tx> {
   readonly breaker: Breaker | null
 }
 
-/** One request, as an adapter gave it. */
-export class Call<N> {
-  readonly incoming: Incoming
-  readonly request: N
-  readonly signal: AbortSignal | Leaving | undefined
-
-  constructor(incoming: Incoming, request: N, signal: AbortSignal | Leaving | undefined) {
-    this.incoming = incoming
-    this.request = request
-    this.signal = signal
-  }
-}
-
 export type Parts = IdentityParts & { readonly operation: string }
 
-/** One request at its claim. A class for the reason of commands. */
-export class Claim<N, Tx> {
-  readonly way: Way<N, Tx>
-  readonly read: Keyed
-  readonly call: Call<N>
-  readonly parts: Parts
+/**
+ * One request on its way, from the adapter to its answer. A class, and not a literal: V8 would keep the requests of a
+ * literal until the next full collection. Its fields are declared only, because an initializer would write each of them twice.
+ */
+export class RouteRequest<N, Tx> implements AskedAt<N> {
+  declare readonly incoming: Incoming
+  declare readonly request: N
+  declare readonly method: string
+  declare readonly target: string
+  declare readonly signal: AbortSignal | Leaving | undefined
+  /** From here on known once it is read: how it is claimed. */
+  declare way: Way<N, Tx>
+  declare route: RouteDefinition<N>
+  declare keyless: boolean
+  declare read: Keyed
+  declare operation: string
+  declare parts: Parts
   /** How long the caller would wait for its answer; null where it has no preference. */
-  readonly waitMs: number | null
+  declare waitMs: number | null
   /** Learns whether the store decided; null where it was not asked, or need not be in time. */
-  readonly breaker: Breaker | null
-  readonly asked: AskedAt<N>
+  declare breaker: Breaker | null
 
-  constructor(
-    way: Way<N, Tx>,
-    read: Keyed,
-    call: Call<N>,
-    parts: Parts,
-    waitMs: number | null,
-    breaker: Breaker | null,
-    asked: AskedAt<N>,
-  ) {
-    this.way = way
-    this.read = read
-    this.call = call
-    this.parts = parts
-    this.waitMs = waitMs
-    this.breaker = breaker
-    this.asked = asked
-  }
-}
-
-/** A class, and not a literal, for the reason of commands: V8 would keep its requests until the next full collection. */
-export class Question<N> implements AskedAt<N> {
-  readonly route: RouteDefinition<N>
-  readonly operation: string
-  readonly method: string
-  readonly target: string
-  readonly request: N
-  readonly keyless: boolean
-
-  constructor(route: RouteDefinition<N>, operation: string, incoming: Incoming, request: N, keyless: boolean) {
-    this.route = route
-    this.operation = operation
+  constructor(incoming: Incoming, request: N, signal: AbortSignal | Leaving | undefined, way: Way<N, Tx>) {
+    this.incoming = incoming
+    this.request = request
     this.method = incoming.method
     this.target = incoming.target
-    this.request = request
+    this.signal = signal
+    this.way = way
+    this.route = way.definition
+    this.keyless = false
+    this.read = UNREAD
+    this.operation = ''
+    this.parts = NO_PARTS
+    this.waitMs = null
+    this.breaker = null
+  }
+
+  /** It has a key, its own or that of its content. */
+  keyed(way: Way<N, Tx>, read: Keyed, keyless: boolean): void {
+    this.way = way
+    this.route = way.definition
+    this.read = read
+    this.operation = read.operation
     this.keyless = keyless
   }
 }
+
+/** What the ledger is told of a request. A class, because it has the request as well. */
+export class RequestOptions implements BeginOptions {
+  declare readonly as: unknown
+  declare readonly fingerprints: Keyed['fingerprints']
+  declare readonly signal: AbortSignal | Leaving | undefined
+  declare readonly decideMs: number | undefined
+
+  constructor(
+    { request, read, signal }: Pick<RouteRequest<unknown, never>, 'request' | 'read' | 'signal'>,
+    decideMs: number | undefined,
+  ) {
+    this.as = request
+    this.fingerprints = read.fingerprints
+    this.signal = signal
+    this.decideMs = decideMs
+  }
+}
+
+const UNREAD: Keyed = { kind: 'keyed', key: '', operation: '', fingerprints: [''], bytes: null }
+const NO_PARTS: Parts = { tenant: '', caller: '', operation: '', key: '' }

@@ -21,6 +21,17 @@ export interface Incoming {
   readonly askElsewhere?: (question: BodyQuestion) => Promise<BodyAnswer> | null
 }
 
+/** The same request with other parts. Not by spreading: what an adapter gives may be an instance of a class. */
+export function withParts(incoming: Incoming, parts: Partial<Incoming>): Incoming {
+  return {
+    ...incoming,
+    header: (name) => incoming.header(name),
+    headers: () => incoming.headers(),
+    body: () => incoming.body(),
+    ...parts,
+  }
+}
+
 /** The bytes of a body; or, where a parser has eaten them, what it made of them. */
 export type IncomingBody =
   | {

@@ -16,7 +16,7 @@ import { createListeners } from '../../runtime/listeners.ts'
 import type { Awaitable } from '../../runtime/runtime.ts'
 import type { RegionRouter } from '../region/region.ts'
 import type { Parts, Way } from './claim.ts'
-import { Call, Claim, Question } from './claim.ts'
+import { RequestOptions, RouteRequest } from './claim.ts'
 import {
   aboutContent,
   contentDefinition,
@@ -31,6 +31,7 @@ import { declareRoute } from './declare.ts'
 import { createEarly, type Early } from './early.ts'
 import { elsewhere, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
+import { withParts } from './exchange.ts'
 import { hungUp } from './leaving.ts'
 import { checkedWho } from './options.ts'
 import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
@@ -45,7 +46,7 @@ import { credentialChanged, storedIn, unbound } from './replay.ts'
 import type { AnswerBinding, RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
 import type { Running, RunRules } from './running.ts'
-import { createRunning } from './running.ts'
+import { RunningRoute } from './running.ts'
 import { isThenable } from './thenable.ts'
 
 /** The signature of a method, so that `who` may take a request that your own middleware has added to. */
@@ -154,11 +155,11 @@ export function createRoute<N, Tx>(
     const incoming = options.region === undefined ? given : readTwice(given)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
     const read = reader.read(incoming)
-    const call = new Call(incoming, request, signal)
+    const call = new RouteRequest(incoming, request, signal, byKey)
     return read instanceof Promise ? read.then((found) => beginRead(found, call)) : beginRead(read, call)
   }
 
-  function beginRead(read: ReadRequest, call: Call<N>): Awaitable<BegunRequest<Tx>> {
+  function beginRead(read: ReadRequest, call: RouteRequest<N, Tx>): Awaitable<BegunRequest<Tx>> {
     if (read.kind === 'keyed') return under(byKey, read, call)
     return read.kind === 'keyless' ? withoutKey(call) : refused(read, call.incoming)
   }
@@ -168,30 +169,24 @@ export function createRoute<N, Tx>(
   }
 
   /** 2. The caller, by the authentication of this request; or by the token of the region that forwarded it. */
-  function under(way: Way<N, Tx>, read: Keyed, call: Call<N>): Awaitable<BegunRequest<Tx>> {
-    if (options.region !== undefined) return underRegion(options.region, way, read, call)
+  function under(way: Way<N, Tx>, read: Keyed, call: RouteRequest<N, Tx>): Awaitable<BegunRequest<Tx>> {
+    call.keyed(way, read, way === byContent)
+    if (options.region !== undefined) return underRegion(options.region, call)
     const who = way.who(call.request)
-    return isThenable(who)
-      ? Promise.resolve(who).then((found) => claimed(way, read, call, found))
-      : claimed(way, read, call, who)
+    return isThenable(who) ? Promise.resolve(who).then((found) => claimed(call, found)) : claimed(call, who)
   }
 
-  async function underRegion(
-    region: RegionRouter,
-    way: Way<N, Tx>,
-    read: Keyed,
-    call: Call<N>,
-  ): Promise<BegunRequest<Tx>> {
-    const { incoming } = call
+  async function underRegion(region: RegionRouter, call: RouteRequest<N, Tx>): Promise<BegunRequest<Tx>> {
+    const { way, read, incoming } = call
     const named = { operation: way.prefix + read.operation, key: read.key }
     const sent = sentHere(region, incoming, named, problems, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
     const who = sent ?? (await way.who(call.request))
-    const answer = await elsewhere(region, incoming, partsOf(way, read, call, who), sent !== null, problems)
-    return answer === null ? claimed(way, read, call, who) : { kind: 'answer', answer }
+    const answer = await elsewhere(region, incoming, partsOf(call, who), sent !== null, problems)
+    return answer === null ? claimed(call, who) : { kind: 'answer', answer }
   }
 
-  function partsOf(way: Way<N, Tx>, read: Keyed, { incoming }: Call<N>, who: Who): Parts {
+  function partsOf({ way, read, incoming }: RouteRequest<N, Tx>, who: Who): Parts {
     const { tenant, caller } = checkedWho(who, incoming)
     // One caller stands for all of them in the record, where no check would see what `who` returned.
     if (way.shared) checkIdentityPart('caller', caller)
@@ -201,7 +196,7 @@ export function createRoute<N, Tx>(
   }
 
   /** Under its content, where the route has one. A store that is down does not stop what may run without it. */
-  async function withoutKey(call: Call<N>): Promise<BegunRequest<Tx>> {
+  async function withoutKey(call: RouteRequest<N, Tx>): Promise<BegunRequest<Tx>> {
     if (byContent === null || content === undefined) return { kind: 'unprotected' }
     const read = await readContent(definition, content, call.incoming, (error) => report(options, error))
     if (read.kind === 'problem') return refused(read, call.incoming)
@@ -214,54 +209,51 @@ export function createRoute<N, Tx>(
   }
 
   /** 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited. */
-  function claimed(way: Way<N, Tx>, read: Keyed, call: Call<N>, who: Who): Awaitable<BegunRequest<Tx>> {
-    const { breaker, decideMs } = way
-    const { incoming, request, signal } = call
-    const parts = partsOf(way, read, call, who)
+  function claimed(call: RouteRequest<N, Tx>, who: Who): Awaitable<BegunRequest<Tx>> {
+    const { breaker, decideMs } = call.way
+    call.parts = partsOf(call, who)
     const asks = breaker === null || breaker.allows()
-    const waitMs = definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null
-    const asked = new Question(way.definition, read.operation, incoming, request, way === byContent)
-    const claim = new Claim(way, read, call, parts, waitMs, asks ? breaker : null, asked)
-    const limit = decideMs === undefined || asks ? decideMs : 0
-    const given = { as: request, fingerprints: read.fingerprints, signal, decideMs: limit }
+    if (asks) call.breaker = breaker
+    if (definition.respondAsync === true) call.waitMs = preferredWaitMs(call.incoming.header('prefer'))
+    const given = new RequestOptions(call, decideMs === undefined || asks ? decideMs : 0)
     try {
-      const begun = begunUnder(way, parts, given)
+      const begun = begunUnder(call.way, call.parts, given)
       const found =
         begun instanceof Promise
           ? begun.then(
-              (each) => granted(claim, each),
-              (error: unknown) => granted(claim, refusedBy(error)),
+              (each) => granted(call, each),
+              (error: unknown) => granted(call, refusedBy(error)),
             )
-          : granted(claim, begun)
-      return found instanceof Promise ? found.catch((error: unknown) => left(claim, error)) : found
+          : granted(call, begun)
+      return found instanceof Promise ? found.catch((error: unknown) => left(call, error)) : found
     } catch (error) {
-      return left(claim, error)
+      return left(call, error)
     }
   }
 
-  function left({ call }: Claim<N, Tx>, error: unknown): BegunRequest<Tx> {
-    if (call.signal?.aborted !== true) throw error
+  function left({ signal }: RouteRequest<N, Tx>, error: unknown): BegunRequest<Tx> {
+    if (signal?.aborted !== true) throw error
     return { kind: 'answer', answer: hungUp(problems) }
   }
 
   /** 4. The handler runs, and its answer settles the claim; or the record answers. */
-  function granted(claim: Claim<N, Tx>, begun: BegunOperation<Tx>): Awaitable<BegunRequest<Tx>> {
-    const { way, parts, asked, waitMs, breaker } = claim
+  function granted(call: RouteRequest<N, Tx>, begun: BegunOperation<Tx>): Awaitable<BegunRequest<Tx>> {
+    const { way, parts, waitMs, breaker, keyless } = call
     if (breaker !== null) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
     if (begun.kind === 'granted') {
       const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(way, parts, waitMs, over)
-      return createRunning(begun, rules, asked, early)
+      return new RunningRoute(begun, rules, call, early)
     }
     const execution = begun.execution as Execution<StoredAnswer>
-    const ended = asked.keyless === true ? aboutContent(execution) : execution
-    if (ended.kind === 'refused') return refusedAnswer(claim, ended.error)
-    if (ended.kind === 'replayed' && asked.keyless !== true) reader.remember(claim.read, claim.call.incoming)
-    const answer = recordedAnswer(problems, ended, asked)
+    const ended = keyless ? aboutContent(execution) : execution
+    if (ended.kind === 'refused') return refusedAnswer(call, ended.error)
+    if (ended.kind === 'replayed' && !keyless) reader.remember(call.read, call.incoming)
+    const answer = recordedAnswer(problems, ended, call)
     return answer instanceof Promise ? answer.then(answerOf) : { kind: 'answer', answer }
   }
 
-  async function refusedAnswer({ parts, asked, waitMs }: Claim<N, Tx>, error: OnceError): Promise<BegunRequest<Tx>> {
-    const { operation: name, request, target, route } = asked
+  async function refusedAnswer(call: RouteRequest<N, Tx>, error: OnceError): Promise<BegunRequest<Tx>> {
+    const { parts, waitMs, operation: name, request, target, route } = call
     const answer =
       (definition.bound === undefined ? null : await changed(definition.bound, parts, error, request, target)) ??
       // A retry that prefers not to wait, after it has waited as the route says.
@@ -368,7 +360,7 @@ function learn(breaker: Breaker, ended: Execution<unknown> | null): void {
 /** A request that is sent on needs its body once more. */
 function readTwice(incoming: Incoming): Incoming {
   let body: ReturnType<Incoming['body']> | null = null
-  return { ...incoming, body: () => (body ??= incoming.body()) }
+  return withParts(incoming, { body: () => (body ??= incoming.body()) })
 }
 
 /**

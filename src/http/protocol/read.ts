@@ -15,7 +15,7 @@ import type { Target } from './path.ts'
 import { normaliseTarget } from './path.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
 import type { KeyedRequest } from './readings.ts'
-import { createReadings } from './readings.ts'
+import { createReadings, Keyed } from './readings.ts'
 import type { RouteDefinition } from './route.ts'
 import { DEFAULT_KEY_HEADER } from './route.ts'
 
@@ -53,17 +53,23 @@ export function createReader<N>(route: RouteDefinition<N>): Reader {
   const readings = createReadings()
 
   function read(incoming: Incoming): Awaitable<ReadRequest> {
-    // 1. The key, before anything is read that a request without one does not need.
-    const key = header === null ? null : parseKey(incoming.header(header))
-    if (key !== null && 'problem' in key) return withoutKey(route, incoming, key)
-    // 2. The resource.
-    const target = normaliseTarget(incoming.target)
-    if ('problem' in target) return problem('invalid-request', target.problem)
-    // 3. The body, by its meaning. Most frameworks have it already, and waiting for it would cost every request.
-    const body = incoming.body()
-    return body instanceof Promise
-      ? body.then((given) => withBody(incoming, key, target, given))
-      : withBody(incoming, key, target, body)
+    try {
+      // 1. The key, before anything is read that a request without one does not need.
+      const key = header === null ? null : parseKey(incoming.header(header))
+      if (key !== null && 'problem' in key) return withoutKey(route, incoming, key)
+      // 2. The resource.
+      const target = normaliseTarget(incoming.target)
+      if ('problem' in target) return problem('invalid-request', target.problem)
+      // 3. The body, by its meaning. Most frameworks have it already, and waiting for it would cost every request.
+      const body = incoming.body()
+      const found =
+        body instanceof Promise
+          ? body.then((given) => withBody(incoming, key, target, given))
+          : withBody(incoming, key, target, body)
+      return found instanceof Promise ? found.catch(asProblem) : found
+    } catch (error) {
+      return asProblem(error)
+    }
   }
 
   function withBody(
@@ -93,33 +99,29 @@ export function createReader<N>(route: RouteDefinition<N>): Reader {
     incoming: Incoming,
     { path, query }: Target,
     key: KeyFound | null,
-    [body, ...olderBodies]: readonly [string, ...string[]],
+    bodies: readonly [string, ...string[]],
     bytes: Uint8Array | null,
   ): ReadRequest {
     if (key === null || 'problem' in key) return withoutKey(route, incoming, key ?? { problem: 'missing' })
     const { method } = incoming
     const match = incoming.header('if-match')
-    const parts = [body, method, path, query, String(match.length), ...match, ...incoming.header('if-none-match')]
-    const current = fingerprintOf(lengthPrefixed(parts), shape)
-    const forms = olderBodies.map((each, at) =>
-      fingerprintOf(lengthPrefixed([each, ...parts.slice(1)]), older[at]?.shape ?? 0),
-    )
+    const noneMatch = incoming.header('if-none-match')
+    const isConditional = match.length + noneMatch.length > 0
+    const conditions = isConditional ? [String(match.length), ...match, ...noneMatch] : UNCONDITIONAL
+    const formOf = (body: string, number: number) =>
+      fingerprintOf(lengthPrefixed([body, method, path, query].concat(conditions)), number)
+    const fingerprints: [string, ...string[]] = [formOf(bodies[0], shape)]
+    for (let at = 1; at < bodies.length; at++)
+      fingerprints.push(formOf(bodies[at] as string, older[at - 1]?.shape ?? 0))
     const operation = route.name ?? resource(method, path)
-    return { kind: 'keyed', key: key.key, operation, fingerprints: [current, ...forms], bytes }
+    return new Keyed(key.key, operation, fingerprints, bytes)
   }
 
-  return {
-    read(incoming) {
-      try {
-        const found = read(incoming)
-        return found instanceof Promise ? found.catch(asProblem) : found
-      } catch (error) {
-        return asProblem(error)
-      }
-    },
-    remember: readings.keep,
-  }
+  return { read, remember: readings.keep }
 }
+
+/** As a request with no `If-Match`: their number comes before them. */
+const UNCONDITIONAL: string[] = ['0']
 
 export function asProblem(error: unknown): RequestProblem {
   const found = unreadable(error)
@@ -152,8 +154,12 @@ export function questionOf(
 type BodyForm = Pick<BodyInput, 'shape' | 'choose' | 'parse'>
 
 function bodyMeaning(incoming: Pick<Incoming, 'header'>, body: IncomingBody, form: BodyForm): BodyMeaning {
-  if ('bytes' in body) return readMeaning({ ...form, ...questionOf(incoming, body, form.shape, null) })
   const contentType = incoming.header('content-type')[0] ?? null
+  if ('bytes' in body) {
+    const contentEncoding = body.inflated === true ? null : incoming.header('content-encoding')[0]
+    const { shape, choose, parse } = form
+    return readMeaning({ contentType, contentEncoding, body: body.bytes, shape, choose, parse })
+  }
   // Written again from what a parser made of it. JSON keeps its own type, so that it is equal to the same JSON as
   // bytes.
   const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''

@@ -11,6 +11,23 @@ export interface KeyedRequest {
   readonly bytes: Uint8Array | null
 }
 
+/** A class, and not a literal: V8 would keep the body of each request until the next full collection. */
+export class Keyed implements KeyedRequest {
+  declare readonly kind: 'keyed'
+  declare readonly key: string
+  declare readonly operation: string
+  declare readonly fingerprints: KeyedRequest['fingerprints']
+  declare readonly bytes: Uint8Array | null
+
+  constructor(key: string, operation: string, fingerprints: Keyed['fingerprints'], bytes: Uint8Array | null) {
+    this.kind = 'keyed'
+    this.key = key
+    this.operation = operation
+    this.fingerprints = fingerprints
+    this.bytes = bytes
+  }
+}
+
 /**
  * Requests that came again, as they were read: the same bytes with the same head are the same request, so that their JSON
  * need not be brought into its canonical form and hashed a third time. What is found here says nothing about the record.
@@ -64,7 +81,7 @@ export function createReadings(): Readings {
       const { bytes: body } = read
       if (body === null || body.length > BODY_BYTES_MOST || newer.has(read.key) || isConditional(incoming)) return
       put({
-        read: { ...read, bytes: null },
+        read: new Keyed(read.key, read.operation, read.fingerprints, null),
         method: incoming.method,
         target: incoming.target,
         contentType: incoming.header('content-type')[0],

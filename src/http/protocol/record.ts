@@ -45,11 +45,6 @@ export function canBeKept(name: string): boolean {
   return !neverKept.test(name)
 }
 
-/** The bytes of the record are the handler's own, so that their encoding, language and type belong to them. */
-function isKept(name: string, rules: KeepRules): boolean {
-  return usuallyKept.has(name) || name.startsWith('content-') || rules.headers.has(name)
-}
-
 const UNKNOWN_BODY: MissingBody = { bytes: null, sha256: null }
 
 export function storedAnswer(
@@ -61,11 +56,17 @@ export function storedAnswer(
   const body = hasNoBody(status) ? new Uint8Array() : sent
   const named = pointer === null ? {} : { pointer }
   if (rules.keep === 'outcome') return { status, headers: headers.filter(([name]) => name === 'location') }
-  const kept = headers.filter(([name, value]) => {
-    // Computed anew from the bytes, except where they were never sent: in the answer to a HEAD.
-    if (name === 'content-length') return body instanceof Uint8Array && body.length === 0 && value !== '0'
-    return isKept(name, rules)
-  })
+  const kept: (readonly [name: string, value: string])[] = []
+  for (const header of headers) {
+    const [name, value] = header
+    // The length is computed anew from the bytes, except where they were never sent: in the answer to a HEAD.
+    const keeps =
+      name === 'content-length'
+        ? body instanceof Uint8Array && body.length === 0 && value !== '0'
+        : // The bytes of the record are the handler's own, so that their encoding, language and type belong to them.
+          usuallyKept.has(name) || name.startsWith('content-') || rules.headers.has(name)
+    if (keeps) kept.push(header)
+  }
   if (rules.keep === 'response') {
     if (!(body instanceof Uint8Array)) return { status, headers: kept, missing: body, ...named }
     const written = textOf(body, body === sent ? text : undefined)
@@ -96,9 +97,23 @@ const AROUND_BYTES_CHARS = 24
 function textOf(body: Uint8Array, given: string | undefined): string | null {
   if (given === undefined && !isUtf8(body)) return null
   const text = given ?? Buffer.from(body.buffer, body.byteOffset, body.length).toString()
-  const escapesChars = JSON.stringify(text).length - text.length
-  return escapesChars <= AROUND_BYTES_CHARS + Math.floor(body.length / 3) ? text : null
+  const mostChars = AROUND_BYTES_CHARS + Math.floor(body.length / 3)
+  // Around the text itself stand two quotes.
+  let escapesChars = 2
+  for (let at = 0; at < text.length && escapesChars <= mostChars; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === QUOTE || unit === BACKSLASH) escapesChars++
+    else if (unit < FIRST_PLAIN) escapesChars += shortlyEscaped.includes(unit) ? 1 : UNICODE_ESCAPE_CHARS - 1
+  }
+  return escapesChars <= mostChars ? text : null
 }
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+/** Below it are control characters, which JSON escapes: five of them with a letter, and the others by their number. */
+const FIRST_PLAIN = 0x20
+const shortlyEscaped = [0x08, 0x09, 0x0a, 0x0c, 0x0d]
+const UNICODE_ESCAPE_CHARS = 6
 
 /** Made once for all replays of a record that is kept in memory. */
 const replayMark = Symbol('onceonly.replay')

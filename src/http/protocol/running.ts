@@ -58,74 +58,71 @@ export interface RunRules<N> {
 /** A granted claim as a route uses it. */
 export type GrantedRoute<Tx> = Pick<Granted<EffectContext | TransactionContext<Tx>>, 'context' | 'inside' | 'settle'>
 
-/** @param earlyOf makes the early answer, given when the outcome is recorded */
-export function createRunning<N, Tx>(
-  granted: GrantedRoute<Tx>,
-  rules: RunRules<N>,
-  asked: AskedAt<N>,
-  earlyOf: ((over: Promise<unknown>) => Early) | null,
-): Running<Tx> {
-  return new RunningRoute(granted, rules, asked, earlyOf)
-}
-
-class RunningRoute<N, Tx> implements Running<Tx> {
-  readonly kind = 'run'
-  readonly context: RouteContext<Tx>
-  readonly early: Early | null
-  readonly #granted: GrantedRoute<Tx>
-  readonly #rules: RunRules<N>
-  readonly #asked: AskedAt<N>
-  readonly #pointer: (() => Pointer | null) | null
+export class RunningRoute<N, Tx> implements Running<Tx> {
+  declare readonly kind: 'run'
+  declare readonly context: RouteContext<Tx>
+  declare readonly early: Early | null
+  declare private readonly granted: GrantedRoute<Tx>
+  declare private readonly rules: RunRules<N>
+  declare private readonly asked: AskedAt<N>
+  declare private readonly pointer: (() => Pointer | null) | null
   /** Resolved for the early answer, which comes before the outcome; most routes have none. */
-  readonly #recorded: PromiseWithResolvers<unknown> | null
-  #over: Awaitable<Answer | null> | undefined = undefined
-  #marked = false
+  declare private readonly recorded: PromiseWithResolvers<unknown> | null
+  declare private over: Awaitable<Answer | null> | undefined
+  declare private marked: boolean
 
+  /** @param earlyOf makes the early answer, given when the outcome is recorded */
   constructor(
     granted: GrantedRoute<Tx>,
     rules: RunRules<N>,
     asked: AskedAt<N>,
     earlyOf: ((over: Promise<unknown>) => Early) | null,
   ) {
-    const { context } = granted
-    this.#granted = granted
-    this.#rules = rules
-    this.#asked = asked
-    this.#pointer = rules.keep.keep === 'pointer' ? namedBy(context) : null
-    this.#recorded = earlyOf === null ? null : Promise.withResolvers()
-    this.early = earlyOf === null || this.#recorded === null ? null : earlyOf(this.#recorded.promise)
-    this.context = Object.assign(context, { notDone: () => void (this.#marked = true) })
+    this.kind = 'run'
+    const context = granted.context as RouteContext<Tx> & { notDone: RouteAnswer['notDone'] }
+    context.notDone = () => void (this.marked = true)
+    this.context = context
+    this.recorded = earlyOf === null ? null : Promise.withResolvers()
+    this.early = earlyOf === null || this.recorded === null ? null : earlyOf(this.recorded.promise)
+    this.granted = granted
+    this.rules = rules
+    this.asked = asked
+    this.pointer = rules.keep.keep === 'pointer' ? namedBy(context) : null
+    this.over = undefined
+    this.marked = false
   }
 
   inside<T>(work: () => T): T {
-    return this.#granted.inside(work)
+    return this.granted.inside(work)
   }
 
   finish(captured: Captured, thrown?: unknown): Awaitable<Answer | null> {
-    if (this.#over === undefined) this.#end(this.#endedOf(captured, thrown))
-    return this.#over as Awaitable<Answer | null>
+    if (this.over === undefined) this.end(this.endedOf(captured, thrown))
+    return this.over as Awaitable<Answer | null>
   }
 
   async fail(error: unknown): Promise<void> {
-    if (this.#over === undefined) this.#end({ thrown: this.#marked ? released(error) : error })
-    await this.#over
+    if (this.over === undefined) this.end({ thrown: this.marked ? released(error) : error })
+    await this.over
   }
 
-  #end(ended: Ended): void {
-    this.#over = this.#settled(ended)
-    this.#recorded?.resolve(this.#over)
+  private end(ended: Ended): void {
+    this.over = this.settled(ended)
+    this.recorded?.resolve(this.over)
   }
 
-  #endedOf(captured: Captured, thrown: unknown): Ended {
-    if (this.#marked) return { thrown: released(answeredError(captured)) }
+  private endedOf(captured: Captured, thrown: unknown): Ended {
+    if (this.marked) return { thrown: released(answeredError(captured)) }
     // A verdict that was thrown says more than the status that a framework made of it.
     if (isVerdict(thrown) && thrown.verdict !== 'final') return { thrown }
-    const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, this.#rules.finality)
+    const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, this.rules.finality)
     switch (meaning) {
-      case 'succeeded':
-        return this.#result(captured)
+      case 'succeeded': {
+        const value = this.stored(captured)
+        return { value, encoded: encodedAnswer(value) }
+      }
       case 'refused':
-        return { thrown: final(answeredError(captured), { answer: this.#stored(captured) }) }
+        return { thrown: final(answeredError(captured), { answer: this.stored(captured) }) }
       case 'released':
         return { thrown: released(answeredError(captured)) }
       case 'fault':
@@ -134,40 +131,35 @@ class RunningRoute<N, Tx> implements Running<Tx> {
     }
   }
 
-  #result(captured: Captured): Ended {
-    const value = this.#stored(captured)
-    return { value, encoded: encodedAnswer(value) }
+  private stored(captured: Captured): StoredAnswer {
+    const pointer = this.pointer === null ? this.context.pointer : this.pointer()
+    return storedAnswer(captured, this.rules.keep, pointer)
   }
 
-  #stored(captured: Captured): StoredAnswer {
-    const pointer = this.#pointer === null ? this.#granted.context.pointer : this.#pointer()
-    return storedAnswer(captured, this.#rules.keep, pointer)
-  }
-
-  #settled(ended: Ended): Awaitable<Answer | null> {
+  private settled(ended: Ended): Awaitable<Answer | null> {
     try {
-      const execution = this.#granted.settle(ended)
-      if (!(execution instanceof Promise)) return this.#told(ended, execution)
-      return execution.then((known) => this.#told(ended, known)).catch((error: unknown) => this.#undone(ended, error))
+      const execution = this.granted.settle(ended)
+      if (!(execution instanceof Promise)) return this.told(ended, execution)
+      return execution.then((known) => this.told(ended, known)).catch((error: unknown) => this.undone(ended, error))
     } catch (error) {
-      return this.#undone(ended, error)
+      return this.undone(ended, error)
     }
   }
 
   /** A leased effect has happened, whatever became of its record. A transaction has not, if it did not commit. */
-  #told(ended: Ended, execution: Execution<unknown>): Awaitable<Answer | null> {
-    if (!this.#rules.transactional || execution.kind === 'executed') return null
+  private told(ended: Ended, execution: Execution<unknown>): Awaitable<Answer | null> {
+    if (!this.rules.transactional || execution.kind === 'executed') return null
     if (execution.kind !== 'refused')
-      return execution.kind === 'failed' && !execution.replayed ? null : this.#rules.recorded(execution, this.#asked)
+      return execution.kind === 'failed' && !execution.replayed ? null : this.rules.recorded(execution, this.asked)
     const { error } = execution
     const thrown = thrownIn(ended)
     // When it comes back, the ledger did what the handler's answer says.
     const ours = error === thrown || (error.code === 'not_done' && error.cause === thrown)
-    return ours ? null : this.#rules.undone(error, this.#asked)
+    return ours ? null : this.rules.undone(error, this.asked)
   }
 
-  #undone(ended: Ended, error: unknown): Answer | null {
-    return !this.#rules.transactional || error === thrownIn(ended) ? null : this.#rules.undone(error, this.#asked)
+  private undone(ended: Ended, error: unknown): Answer | null {
+    return !this.rules.transactional || error === thrownIn(ended) ? null : this.rules.undone(error, this.asked)
   }
 }
 

@@ -188,19 +188,19 @@ class Leases<T, Loss, End> implements HeldLeases<T, End> {
 }
 
 class Held<T, Loss, End> implements HeldLease<End> {
-  readonly item: T
-  readonly leaseMs: number
-  readonly lastRenewalMs: number
-  deadlineMs: number
-  renewAtMs: number
-  renewing = false
-  why: End | null = null
+  declare readonly item: T
+  declare readonly leaseMs: number
+  declare readonly lastRenewalMs: number
+  declare deadlineMs: number
+  declare renewAtMs: number
+  declare renewing: boolean
+  declare why: End | null
   /** Made when the signal is first asked for: most never are. */
-  abort: AbortController | null = null
+  declare abort: AbortController | null
   /** The ring of all that are held; null outside of it. */
-  next: Held<T, Loss, End> | null = null
-  #previous: Held<T, Loss, End> | null = null
-  readonly #leases: Leases<T, Loss, End>
+  declare next: Held<T, Loss, End> | null
+  declare private previous: Held<T, Loss, End> | null
+  declare private readonly leases: Leases<T, Loss, End>
 
   constructor(leases: Leases<T, Loss, End>, item: T, { sentAtMs, leaseMs, mostMs = Number.POSITIVE_INFINITY }: Term) {
     this.item = item
@@ -208,35 +208,40 @@ class Held<T, Loss, End> implements HeldLease<End> {
     this.lastRenewalMs = sentAtMs + mostMs
     this.deadlineMs = sentAtMs + leaseMs
     this.renewAtMs = sentAtMs + leaseMs * limits.heartbeatShare
-    this.#leases = leases
+    this.leases = leases
+    this.renewing = false
+    this.why = null
+    this.abort = null
+    this.next = null
+    this.previous = null
   }
 
   enter(ring: Held<T, Loss, End>): void {
-    const last = ring.#previous ?? ring
-    this.#previous = last
+    const last = ring.previous ?? ring
+    this.previous = last
     this.next = ring
     last.next = this
-    ring.#previous = this
+    ring.previous = this
   }
 
   /** Whether it was still there. */
   leave(): boolean {
-    if (this.next === null || this.#previous === null) return false
-    this.#previous.next = this.next
-    this.next.#previous = this.#previous
+    if (this.next === null || this.previous === null) return false
+    this.previous.next = this.next
+    this.next.previous = this.previous
     this.next = null
-    this.#previous = null
+    this.previous = null
     return true
   }
 
   lasts(ms = 0): boolean {
-    const now = this.#leases.nowMs()
-    if (now >= this.deadlineMs) this.#leases.end(this, null)
+    const now = this.leases.nowMs()
+    if (now >= this.deadlineMs) this.leases.end(this, null)
     return this.why === null && now + ms < this.deadlineMs
   }
 
   end(): End | null {
-    if (this.#leases.nowMs() >= this.deadlineMs) this.#leases.end(this, null)
+    if (this.leases.nowMs() >= this.deadlineMs) this.leases.end(this, null)
     return this.why
   }
 
