@@ -72,7 +72,7 @@ export class RouteRequest<N, Tx> implements AskedAt<N> {
   }
 }
 
-/** What the ledger is told of a request. A class, because it has the request as well. */
+/** The options of the ledger for a request. A class, because it has the request as well. */
 export class RequestOptions implements BeginOptions {
   declare readonly as: unknown
   declare readonly fingerprints: Keyed['fingerprints']
