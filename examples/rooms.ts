@@ -40,10 +40,13 @@ assert.ok(address !== null && typeof address === 'object')
 const url = () => `ws://127.0.0.1:${address.port}/socket`
 
 const shown: string[] = []
-const both = Promise.withResolvers<void>()
+let bothCame: () => void = () => {}
+const both = new Promise<void>((resolve) => {
+  bothCame = resolve
+})
 const receiver = {
   message({ body }: { readonly body: unknown }) {
-    if (shown.push(String(body)) === 2) both.resolve()
+    if (shown.push(String(body)) === 2) bothCame()
   },
 }
 const transport = createWebSocketTransport({ url, token: () => 'secret-a' })
@@ -54,14 +57,17 @@ const news = await connection.room('news', { receiver, mode: 'at-least-once' })
 await lobby.send('Hello')
 await news.send('It is raining.')
 
-await both.promise
+await both
 assert.deepEqual(new Set(shown), new Set(['Hello', 'It is raining.']))
 assert.equal(sockets.connections, 1)
 
 // A refused room holds up no other.
-const refused = Promise.withResolvers<unknown>()
-const board = await connection.room('board', { receiver, mode: 'at-least-once', onProblem: refused.resolve })
-await refused.promise
+let report: (problem: unknown) => void = () => {}
+const refused = new Promise<unknown>((resolve) => {
+  report = resolve
+})
+const board = await connection.room('board', { receiver, mode: 'at-least-once', onProblem: report })
+await refused
 assert.equal(board.refusal, 'The board is closed.')
 await (await lobby.send('Still here')).accepted
 
