@@ -1,7 +1,9 @@
-import { OnceError } from '../ledger/core/errors.ts'
+import { isOnceError, OnceError } from '../ledger/core/errors.ts'
+import { backoffMs } from '../ledger/core/retry.ts'
 import { createGroupCommit, isStatementSpoiled } from '../ledger/store/group-commit.ts'
 import type { SqlSeam } from '../ledger/store/sql.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import { sleep } from '../runtime/runtime.ts'
 import type { RunDefinition } from './definition.ts'
 import type { RunRow } from './entry.ts'
 import { newRun } from './new-run.ts'
@@ -50,8 +52,9 @@ const columns = {
   number: 'bigint',
 } as const
 
-/** The run that was in the way may end before it is read. */
+/** The run that was in the way may end before it is read; and a busy store is asked again. */
 const TRIES = 5
+const BUSY_RETRY = { baseMs: 50, capMs: 1_000 }
 
 export function createEnqueuing(runtime: Runtime, sql: SqlSeam, learn: (now: number) => void): Enqueuing {
   const text = insertText(sql)
@@ -73,6 +76,18 @@ export function createEnqueuing(runtime: Runtime, sql: SqlSeam, learn: (now: num
     return runs.map((run) => isMine.has(run))
   }
 
+  /** Commits that notify wait for each other: where a disk is slow, that may take longer than a statement waits. */
+  async function write(run: QueuedRun): Promise<boolean> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await group.write(run)
+      } catch (error) {
+        if (!isOnceError(error, 'store_busy') || tries === TRIES) throw error
+        await sleep(runtime, backoffMs(tries, BUSY_RETRY, runtime.random()))
+      }
+    }
+  }
+
   async function inTheWay({ id, queue: { name, dedupKey } }: QueuedRun): Promise<RunRow | undefined> {
     const [row] = await sql.query(`select ${runColumns} from onceonly_runs where id = ?`, [id])
     if (row !== undefined) return runOf(row)
@@ -87,7 +102,7 @@ export function createEnqueuing(runtime: Runtime, sql: SqlSeam, learn: (now: num
   return {
     async enqueue(run) {
       for (let tries = 1; tries <= TRIES; tries++) {
-        if (await group.write(run)) return { created: true, row: run }
+        if (await write(run)) return { created: true, row: run }
         const found = await inTheWay(run)
         if (found !== undefined) return { created: false, row: found }
       }
