@@ -99,6 +99,18 @@ export function since(about: string): Argument<Since> {
   return { ...argument(about, schema, read), fromText: numberOf }
 }
 
+/** The same, or a date with its time zone. */
+export function time(about: string): Argument<Since> {
+  const known = since(about)
+  const read = (given: unknown): Since => {
+    const isDate = typeof given === 'string' && /^\d{4}-\d{2}-\d{2}T.+(Z|[+-]\d{2}:\d{2})$/.test(given)
+    const at = isDate ? Date.parse(given) : Number.NaN
+    if (Number.isNaN(at) && isDate) throw new Complaint('is not a date')
+    return isDate ? { at } : known.read(given)
+  }
+  return { ...known, read }
+}
+
 export function json(about: string): Argument<unknown> {
   const fromText = (given: string) => {
     try {

@@ -1,8 +1,8 @@
 import { describe, openAnswers, type ServedRoute } from '../../http/protocol/describe.ts'
 import type { Audit } from '../core/audit.ts'
-import { whole, withDefault } from './argument.ts'
+import { time, whole, withDefault } from './argument.ts'
 import { act, read } from './command.ts'
-import { paging, since, sinceTime } from './paging.ts'
+import { paging, since, sinceTime, timeOf } from './paging.ts'
 
 /** Each round looks at a bounded share of the records. */
 export const SWEEP_ROUNDS_MOST = 10_000
@@ -51,6 +51,18 @@ export const upkeepCommands = {
     arguments: {},
     path: '/doctor',
     read: async ({ admin }) => ({ findings: await admin.doctor() }),
+  }),
+  restored: act({
+    summary: 'a backup was restored: raise the fences, and refuse keys of the time that is gone',
+    details:
+      'Run it once, before the servers start again. Keys that are UUIDv7 of the time between the backup and now are refused where they\nhave no record and their effect must not run twice; operations with other keys are listed as a risk.',
+    arguments: {
+      at: time('when the backup was made: 2026-11-18T10:00:00Z, milliseconds since 1970, or a time ago such as 2h'),
+    },
+    isLocal: true,
+    target: ({ at }) => ({ at }),
+    question: () => 'Was this store restored from a backup of that time, and are its servers stopped?',
+    act: async (context, { at }) => await context.admin.restored((await timeOf(context, at)) ?? 0),
   }),
   audit: read({
     summary: 'what operators did, newest first',

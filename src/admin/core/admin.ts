@@ -29,6 +29,7 @@ import { answersOf, type Explanation, guardOf } from './explain.ts'
 import { createFind, type Found } from './find.ts'
 import type { Finding } from './finding.ts'
 import { createMemoryHistory, createSqlHistory, type HistoryStorage } from './history.ts'
+import { noteRestored, type Restored } from './restored.ts'
 import { createRoomCheck, roomsOf } from './rooms.ts'
 import { createSagas, type Sagas } from './sagas.ts'
 import { createMemorySessions, createSqlSessions, type SessionStorage } from './session-storage.ts'
@@ -104,6 +105,11 @@ export interface Admin {
   /** The SQL that `migrate` would still run; nothing is changed. */
   migrations(): Promise<readonly string[]>
   doctor(): Promise<readonly Finding[]>
+  /**
+   * A backup of that time was restored: raises the fences, and refuses keys of the time that is gone.
+   * @throws OnceError `bad_option` for a time that is yet to come
+   */
+  restored(at: number): Promise<Restored>
   now(): Promise<number>
 }
 
@@ -257,6 +263,7 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
       return await roomsOf(sql)
     },
     doctor: () => examine(store),
+    restored: (at) => noteRestored(store, at),
   }
 }
 

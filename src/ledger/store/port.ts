@@ -24,6 +24,8 @@ export interface Store {
   readonly foreign?: ForeignTransactions
   /** Where other rooms may keep tables of their own. */
   readonly sql?: SqlSeam
+  /** What is known of backups that were restored. */
+  readonly restores?: Restores
   /** Of a store with keys: see the option `encryption` of the stores. */
   readonly encryption?: StoreEncryption
   /**
@@ -254,4 +256,21 @@ export interface Upkeep {
   sweep(cursor: string | null, limit: number, call: Call): Promise<Swept>
   /** Adds to the counts; losing some is harmless. */
   tally(tally: Tally, call: Call): Promise<void>
+}
+
+/** From the moment that a backup shows to the moment of its return: what the store knew of this time is gone. */
+export interface LostTime {
+  readonly from: number
+  readonly to: number
+}
+
+/** What a store knows of backups that were restored. */
+export interface Restores {
+  list(call: Call): Promise<readonly LostTime[]>
+  /**
+   * Writes it down under a fence that is above all that were ever granted, and answers what later ones are larger than.
+   * From then on a claim under a lease is refused
+   * (`key_expired`) when its key is a UUIDv7 of that time, it has no record, and its effect must not run twice.
+   */
+  add(from: number, call: Call): Promise<LostTime & { readonly fence: Fence; readonly newestBefore: Fence }>
 }

@@ -21,6 +21,20 @@ export const upkeepTexts: Texts = {
     })
     return { text: lines.join('\n'), status: findings.some(({ verdict }) => verdict === 'danger') ? 1 : 0 }
   },
+  restored: ({ from, to, fence, risks }) => {
+    const lines = risks.map(({ operation, keys, undated }) => [operation, undated, keys])
+    const rest = table(
+      ['operation', 'keys without a time', 'of the newest'],
+      lines,
+      'No operation has keys without a time.',
+    )
+    return [
+      `Every fence from now on is larger than ${fence}.`,
+      `UUIDv7 keys from ${iso(from)} to ${iso(to)} are refused where they have no record.`,
+      ...(risks.length === 0 ? [] : ['These keys look like new ones. Compare them with the providers:']),
+      rest,
+    ].join('\n')
+  },
   audit: ({ rows }) => {
     const lines = rows.map(({ at, by, via, what, result, target, note }) => [
       iso(at),

@@ -2,6 +2,7 @@ import { limits } from '../../core/limits.ts'
 import type { LedgerRecord } from '../../core/record.ts'
 import { mentionOf } from '../mentions.ts'
 import type { BusyCaller, Call, Page, Queries, RecordFilter, RecordView, StateCounts, Upkeep } from '../port.ts'
+import { RESTORES_ID } from '../restores.ts'
 import { MARKER_ID } from './marker.ts'
 import type { Opened, Opener } from './opened.ts'
 
@@ -34,7 +35,7 @@ function openCaller({ codec }: Opened, busy: BusyCaller): BusyCaller {
 }
 
 export function openedQueries(queries: Queries, opener: Opener): Queries {
-  const shown = ({ record }: { readonly record: LedgerRecord }) => record.id !== MARKER_ID
+  const shown = ({ record }: { readonly record: LedgerRecord }) => record.id !== MARKER_ID && record.id !== RESTORES_ID
   const openView = (on: Opened, view: RecordView): RecordView => ({ ...view, record: on.codec.openRecord(view.record) })
 
   async function list(on: Opened, filter: RecordFilter, page: ListPage, call: Call): Promise<Page<RecordView>> {

@@ -1,6 +1,7 @@
 import type { LedgerRecord, Vacant } from '../../core/record.ts'
 import { goneAtOf } from '../../core/record.ts'
 import type { Call, Store } from '../port.ts'
+import { RESTORES_ID } from '../restores.ts'
 import { MARKER_ID, readMarker, writeMarker } from './marker.ts'
 import type { Opened, Opener } from './opened.ts'
 import { rekeyTable } from './rekey-tables.ts'
@@ -67,7 +68,7 @@ export function createRekey(store: Store, opener: Opener): StoreEncryption {
     const { now } = await claims.read([], call)
     const counts = { changed: 0, left: 0, current: 0 }
     for (const { record } of page.rows) {
-      if (record.id === MARKER_ID) continue
+      if (record.id === MARKER_ID || record.id === RESTORES_ID) continue
       const sealed = on.codec.isSealed(record)
       counts[sealed ? await reseal(on, record, call) : await move(on, record, now, call)]++
     }

@@ -8,6 +8,7 @@ import { goneAtOf } from '../../core/record.ts'
 import type { DecisionOf, ReplaceRequest, Request } from '../../core/request.ts'
 import { contradicts } from '../../core/transition-holder.ts'
 import type { AppliedDecision, Call, Claims, Session, Store, TransactionCall, Transactions } from '../port.ts'
+import { withRestores } from '../restores.ts'
 import type { SqlTx } from '../sql.ts'
 import { refuseMarked, refuseMarkedIn } from './marker.ts'
 import type { Opened } from './opened.ts'
@@ -23,7 +24,8 @@ import { openedSeam, openedTx } from './seam.ts'
  * Without the option the store only refuses a place that is encrypted.
  */
 export function withEncryption<S extends Store>(store: S, encryption: Encryption | undefined): S {
-  return encryption === undefined ? refusingMarked(store) : encrypted(store, encryption)
+  const opened = encryption === undefined ? refusingMarked(store) : encrypted(store, encryption)
+  return withRestores(opened, store)
 }
 
 const CALL = { timeoutMs: limits.storeCallMs }

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { SqlStore } from 'onceonly'
+import { createLedger } from 'onceonly'
 import type { IncomingMessage } from 'onceonly/inbox'
+import { createInbox } from 'onceonly/inbox'
 import type { Outbox } from 'onceonly/outbox'
 import { createOutbox } from 'onceonly/outbox'
 import { until } from '../../../../src/testing/until.ts'
 import type { Child } from '../../../support/crew.ts'
 import type { Place } from '../../../support/place.ts'
 import { sqlStore } from '../../../support/place.ts'
-import type { BrokerAddress } from './broker.ts'
+import type { BrokerAddress, OpenBroker } from './broker.ts'
 import { openBroker } from './broker.ts'
 
 export interface Storm {
@@ -20,6 +22,11 @@ export interface Storm {
   /** The last rows are written after it, so that the storm is not over before its harm is done. */
   readonly harmed?: Promise<void>
   readonly progress?: (arrived: number) => void
+  /**
+   * Through an ordered inbox: a broker that loses a node delivers again what was under way, and so in another order. Otherwise
+   * the subscription itself must keep it.
+   */
+  readonly ordered?: boolean
   /** A pause of each writer after a commit, so that rows are written for as long as the harm takes. */
   readonly restMs?: number
   /** How long without any arrival means that rows are lost. */
@@ -50,13 +57,7 @@ export async function runStorm(place: Place, storm: Storm): Promise<StormFigures
   await outbox.prepare()
   const book = createBook()
   const broker = await openBroker(storm.broker, sqlStore(place.another()))
-  const subscription = await broker.subscribe(
-    { consumer: 'storm', topics: [TOPIC], concurrency: 64 },
-    async (message) => {
-      book.write(message)
-      return { kind: 'done' }
-    },
-  )
+  const subscription = await (storm.ordered === true ? throughInbox : directly)(place, broker, book)
   const task = { address: place.address, broker: storm.broker, leaseMs: storm.leaseMs }
   const file = import.meta.resolve('./relay-worker.ts')
   const relays: Child[] = []
@@ -92,6 +93,28 @@ export async function runStorm(place: Place, storm: Storm): Promise<StormFigures
   await broker.stop()
   const seconds = (performance.now() - startedMs) / 1_000
   return { rows: committed.size, copies: book.copies(), seconds: Math.round(seconds * 10) / 10 }
+}
+
+interface Consuming {
+  stop(): Promise<void>
+}
+
+async function directly(_place: Place, broker: OpenBroker, book: Book): Promise<Consuming> {
+  return await broker.subscribe({ consumer: 'storm', topics: [TOPIC], concurrency: 64 }, async (message) => {
+    book.write(message)
+    return { kind: 'done' }
+  })
+}
+
+async function throughInbox(place: Place, broker: OpenBroker, book: Book): Promise<Consuming> {
+  const ledger = createLedger({ store: sqlStore(place.another()) })
+  const inbox = createInbox({ ledger, consumer: 'storm', ordered: true })
+  await inbox.consume(broker, { topics: [TOPIC], concurrency: 64 }, async (_body, { message }) => book.write(message))
+  const stop = async () => {
+    await inbox.stop()
+    await ledger.stop()
+  }
+  return { stop }
 }
 
 /** Until everything has arrived, or nothing has for so long. */
