@@ -37,8 +37,11 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     'operating/encryption',
     'operating/sql',
     'operating/sizing',
+    'operating/a-billion-commands-a-day',
     'operating/postgres',
     'operating/redis',
+    'operating/brokers',
+    'operating/restores',
   ],
   Reference: [
     'reference/entries',
