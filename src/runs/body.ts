@@ -2,6 +2,7 @@ import type { Branch, Place } from './branch.ts'
 import { enter, valueOf, versionOf } from './branch.ts'
 import { runChild } from './child.ts'
 import { childWork } from './child-plan.ts'
+import { isCleanUp, isStop } from './clean-up.ts'
 import type { RunContext } from './context.ts'
 import type { Entry, EntryKind, ValueTypes } from './entry.ts'
 import { isOpen } from './entry.ts'
@@ -26,6 +27,7 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
     try {
       const place = enter(branch, at, id, kind)
       try {
+        if (isStop(run, place)) return await execution.hold()
         execution.mustHaveRoom(place)
         const value = await work(place)
         if (execution.isLeftAfterSteps() && kind !== 'sleep' && !isFinal(place.recorded)) await execution.handOver()
@@ -81,6 +83,7 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
       const work = childWork(definition, options)
       return (await next(definition.name, 'child', (place) => runChild(execution, place, work))) as never
     },
+    onCancel: (id, act) => next(id, 'clean-up', (place) => execution.declareCleanUp(place, act)),
     all: (id, branches) => forkAll(execution, inside, branch, id, branches).catch(execution.endIfDiverged) as never,
     race: (id, branches) => next(id, 'race', (place) => forkRace(execution, inside, place, branches)) as never,
     now: () => value('now', () => around.nearNow()),
@@ -94,7 +97,8 @@ function isFinal(entry: Entry | null): boolean {
   return entry !== null && !isOpen(entry.state)
 }
 
-async function pass(execution: Execution, { signal }: Branch, dueAt: number): Promise<void> {
+async function pass(execution: Execution, { path, signal }: Branch, dueAt: number): Promise<void> {
+  if (execution.run.cancelledAt !== null && !isCleanUp(path)) return
   while ((await execution.clock()) < dueAt) {
     const woken = await execution.wait({ dueAt, unknown: false }, signal)
     // The race is decided, and no caller waits for this branch any more.

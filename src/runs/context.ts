@@ -125,6 +125,12 @@ export interface RunContext {
    * run leaves the memory meanwhile. Throws `child_failed` when the child failed or was cancelled.
    */
   child<I, O>(definition: RunDefinition<I, O>, options: ChildOptions<I>): Promise<O>
+  /**
+   * Declares what to do when the run is cancelled, with steps of its own; awaited, it is recorded. Declare it before the
+   * step that it undoes. After a cancel the body is followed as far as it came, and then its clean-ups run, the last
+   * declared first.
+   */
+  onCancel(id: string, cleanUp: (run: RunContext) => Promise<unknown>): Promise<void>
   /** Branches side by side, each with steps of its own. When some fail, the first by name is thrown after all ended. */
   all<B extends Branches>(id: string, branches: B): Promise<Results<B>>
   /** The first branch that succeeds; it is recorded, and the others are abandoned. */

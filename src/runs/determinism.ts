@@ -8,6 +8,8 @@ export type End =
   | { readonly kind: 'returned'; readonly value: unknown }
   | { readonly kind: 'threw'; readonly error: unknown }
   | { readonly kind: 'suspended'; readonly suspension: Suspension }
+  /** It was cancelled, and has cleaned up after itself. */
+  | { readonly kind: 'cleaned' }
   | { readonly kind: 'lost' }
 
 /** Runs whose result waits for its second proof; a test has few of them. */

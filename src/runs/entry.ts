@@ -30,7 +30,7 @@ export interface Entry {
 /**
  * `all` and `end` stand in a journal only to keep the values that the body asked for before its branches, or at an end.
  */
-export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'child' | 'race' | 'all' | 'end'
+export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'child' | 'clean-up' | 'race' | 'all' | 'end'
 
 /**
  * `intent`: about to act; no process may act again without a check. `retrying`: failed for now. `waiting`: a sleep, a
@@ -102,6 +102,10 @@ export interface RunRow {
   /** The run whose step it is. */
   readonly parent: string | null
   readonly ifParentEnds: IfParentEnds | null
+  /** Since when it is cancelled: from then on it only cleans up after itself. */
+  readonly cancelledAt: number | null
+  /** The key of the step that it was forked at, and the run of that step. */
+  readonly forkedFrom: string | null
 }
 
 /** Where a run stands in its queue. */

@@ -7,6 +7,8 @@ import { sleep } from '../runtime/runtime.ts'
 import type { Branch, Place } from './branch.ts'
 import { createBranch, isWithin } from './branch.ts'
 import { childIdOf } from './child-plan.ts'
+import type { CleanUp } from './clean-up.ts'
+import { isCleanUp } from './clean-up.ts'
 import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
@@ -120,6 +122,16 @@ export interface Execution {
   listens(): boolean
   /** An outside change left a mark. The same mark again is ignored. */
   notice(mark: number): void
+  /** Records that the run has something to do when it is cancelled. */
+  declareCleanUp(place: Place, act: CleanUp['act']): Promise<void>
+  /** In the order in which the body declared them. */
+  readonly cleanUps: readonly CleanUp[]
+  /** Of a run that was cancelled: the body has come as far as it had. */
+  readonly stopped: Promise<void>
+  /** From now on the run acts again, beside what its body has left waiting. */
+  beginCleanUp(): void
+  /** Waits for ever. */
+  hold(): Promise<never>
   /** Leaves the rest to another worker. Never returns. */
   handOver(): Promise<never>
   lose(): void
@@ -160,6 +172,9 @@ export function createExecution(
   const progressed = Promise.withResolvers<void>()
   const parted = Promise.withResolvers<Divergence>()
   const losing = new AbortController()
+  const stopped = Promise.withResolvers<void>()
+  const cleanUps: CleanUp[] = []
+  let isCleaning = false
   let lineCount = journal.entries.length
   let charCount = journal.entries.reduce((sum, entry) => sum + charsOf(entry), 0)
   let positions = journal.entries.reduce((most, { position }) => Math.max(most, position + 1), 0)
@@ -177,6 +192,7 @@ export function createExecution(
 
   function aheadBelow(path: string): Entry | undefined {
     for (const [branch, entries] of byBranch) {
+      if (isCleanUp(branch) !== isCleanUp(path)) continue
       const ahead = branch !== path && isWithin(branch, path) ? entries.find(isAhead) : undefined
       if (ahead !== undefined) return ahead
     }
@@ -196,6 +212,7 @@ export function createExecution(
     if (over || waits.count() === 0) return
     runtime.soon(() => {
       if (over || active > 0 || waits.count() === 0 || waits.count() < lines.count()) return
+      if (run.cancelledAt !== null && !isCleaning) return stopped.resolve()
       over = true
       waits.end()
       const all = waits.list()
@@ -215,6 +232,15 @@ export function createExecution(
       active -= 1
       rest()
     }
+  }
+
+  function createEntry(place: Place, fields: Pick<Entry, 'state'> & Partial<Entry>): Entry {
+    const { key, stepId, tick, kind, values, recorded } = place
+    const blank = { ...NOTHING_YET, failures: [] }
+    const position = recorded?.position ?? positions++
+    const own = { key, position, branch: place.branch.path, stepId, tick, kind, values }
+    const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
+    return { ...entry, failures: remembered(entry.failures) }
   }
 
   async function insist<T>(ask: () => Promise<T>): Promise<T> {
@@ -246,6 +272,19 @@ export function createExecution(
     }
     kept(entry)
     return started === 'started'
+  }
+
+  async function declareCleanUp(place: Place, act: CleanUp['act']): Promise<void> {
+    const { branch, recorded, stepId } = place
+    if (recorded === null) {
+      const entry = createEntry(place, { state: 'succeeded' })
+      if (!(await insist(() => around.tree.declareCleanUp(holder, entry)))) {
+        lose()
+        return never()
+      }
+      kept(entry)
+    }
+    if (!isCleanUp(branch.path)) cleanUps.push({ path: stepId, act })
   }
 
   async function resume(entry: Entry, child: RunRow): Promise<void> {
@@ -370,14 +409,7 @@ export function createExecution(
       const left = journal.entries.find(isAhead)
       if (left !== undefined) throw neverCame(left)
     },
-    entry: (place, fields) => {
-      const { key, stepId, tick, kind, values, recorded } = place
-      const blank = { ...NOTHING_YET, failures: [] }
-      const position = recorded?.position ?? positions++
-      const own = { key, position, branch: place.branch.path, stepId, tick, kind, values }
-      const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
-      return { ...entry, failures: remembered(entry.failures) }
-    },
+    entry: createEntry,
     put: (entry) => acting(() => put(entry)),
     start: (entry, child) => acting(() => start(entry, child)),
     resume: (entry, child) => acting(() => resume(entry, child)),
@@ -423,6 +455,18 @@ export function createExecution(
       if (over || mark === lastMark) return
       lastMark = mark
       waits.notify()
+    },
+    declareCleanUp: (place, act) => acting(() => declareCleanUp(place, act)),
+    cleanUps,
+    stopped: stopped.promise,
+    beginCleanUp() {
+      isCleaning = true
+      if (waits.count() > 0) lines.fork(2, losing.signal)
+    },
+    hold() {
+      waits.park({ dueAt: null, unknown: false })
+      rest()
+      return never()
     },
     handOver,
     lose,

@@ -24,6 +24,7 @@ type KeptOfRun =
   | 'endedAt'
   | 'restarts'
   | 'parent'
+  | 'cancelledAt'
 
 /**
  * A run with everything that its replay needs, as plain JSON: keep it as a file beside your tests. It holds inputs and
@@ -39,8 +40,10 @@ export interface RunHistory {
 }
 
 export function historyOf(row: RunRow, entries: readonly Entry[]): RunHistory {
-  const { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts, parent } = row
-  const run = { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts, parent }
+  const { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts } = row
+  const { parent, cancelledAt } = row
+  const known = { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts }
+  const run = { ...known, parent, cancelledAt }
   return {
     format: FORMAT,
     run: { ...run, input: jsonOf(row.input), result: jsonOf(row.result) },
@@ -115,6 +118,8 @@ const unheld = {
   queue: null,
   parent: null,
   ifParentEnds: null,
+  cancelledAt: null,
+  forkedFrom: null,
 }
 
 /** The recorded text is JSON, with marks where JSON has no word for a value: as it stands, a person can read it. */

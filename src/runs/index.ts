@@ -17,6 +17,7 @@ export type { Engine, EngineOptions, RunHandle, StartOptions } from './engine.ts
 export { createEngine } from './engine.ts'
 export type { AttemptFailure, EntryKind, EntryState, IfParentEnds, QueuePlace, RunState } from './entry.ts'
 export type { RunEvent, StepState } from './events.ts'
+export type { ForkOptions } from './forked.ts'
 export type { FixtureSource, RunHistory } from './history.ts'
 export { replayFixture } from './history.ts'
 export type { FormFields, HttpChannelOptions, HttpPlan, HttpSent } from './http-channel.ts'

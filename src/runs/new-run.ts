@@ -10,7 +10,7 @@ interface Given {
   readonly input: unknown
 }
 
-interface Start extends Partial<Pick<RunRow, 'parent' | 'ifParentEnds'>> {
+interface Start extends Partial<Pick<RunRow, 'parent' | 'ifParentEnds' | 'forkedFrom'>> {
   /** Who drives it from its first moment; null when it is due for any worker. */
   readonly worker: string | null
   readonly now: number
@@ -22,7 +22,7 @@ interface Start extends Partial<Pick<RunRow, 'parent' | 'ifParentEnds'>> {
 export function newRun(
   { name, version, timeoutMs }: Pick<RunDefinition, 'name' | 'version' | 'timeoutMs'>,
   given: Given,
-  { worker, now, restarts = null, parent = null, ifParentEnds = null }: Start,
+  { worker, now, restarts = null, parent = null, ifParentEnds = null, forkedFrom = null }: Start,
 ): RunRow {
   return {
     id: given.runId,
@@ -47,6 +47,8 @@ export function newRun(
     queue: null,
     parent,
     ifParentEnds,
+    cancelledAt: null,
+    forkedFrom,
   }
 }
 

@@ -7,12 +7,15 @@ import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, Entry, RunRow, RunState } from './entry.ts'
 import { RunError } from './errors.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
+import type { ForkOptions } from './forked.ts'
+import { forkOne } from './forked.ts'
 import type { RunHistory } from './history.ts'
 import { historyOf } from './history.ts'
 import { markDue } from './locks.ts'
 import { endedLongAgo, noSuchRun, notResolvable, storableFailure } from './problems.ts'
 import { createPuts } from './puts.ts'
 import { recordedText } from './recordable.ts'
+import { isKept } from './replay.ts'
 import { resumeOne } from './resume.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { scopeSql } from './tables.ts'
@@ -63,6 +66,11 @@ export interface RunOperator {
   /** After a fix elsewhere: steps that wait for their next attempt are tried now, under the same keys. */
   retry(runId: string): Promise<void>
   resolve(runId: string, key: string, resolution: Resolution): Promise<void>
+  /**
+   * Starts a new run from a step of an old one: the journal before the step is copied, also of a run that still runs. Behind
+   * it other code, or another input, may take another way. Its steps have keys of their own. Answers the id of the new run.
+   */
+  fork(runId: string, options: ForkOptions): Promise<string>
 }
 
 export interface RunOperatorParts extends RunOperator {
@@ -187,6 +195,13 @@ export function createRunOperator(
       const resumed = await sql.script(() => resumeOne(sql, runId))
       near.wake()
       if (!resumed) throw notResumable(await row(runId), await clock())
+    },
+    async fork(runId, options) {
+      const [old, entries] = [await row(runId), await entriesOf(runId)]
+      if (!isKept(old, await clock())) throw endedLongAgo(runId)
+      await sql.script(() => forkOne(sql, old, entries, options))
+      near.wake()
+      return options.runId
     },
     async retry(runId) {
       await change(async (by) => {

@@ -2,6 +2,8 @@ import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { isWithin } from './branch.ts'
 import { childFailed, childWork, readChild } from './child-plan.ts'
+import type { CleanUp } from './clean-up.ts'
+import { hasSlept, isCleanUp } from './clean-up.ts'
 import type { RunContext } from './context.ts'
 import { checkName } from './definition.ts'
 import type { Entry, EntryKind, RecordedValue, RunRow, ValueTypes } from './entry.ts'
@@ -33,7 +35,11 @@ export interface Stage {
   readonly run: RunRow
   readonly ticks: Map<string, number>
   /** Settles when the code waits for something that was never recorded. */
-  readonly stuck: Promise<void>
+  stuck(): Promise<void>
+  /** What the code declared for a cancel. */
+  readonly cleanUps: CleanUp[]
+  /** Whether anything is recorded in a branch behind the place that the code has come to. */
+  isFollowed(branch: string): boolean
   steps(): readonly ReplayedStep[]
   came(step: Omit<ReplayedStep, 'recorded' | 'pending'>, branch: string): ReplayedStep
   /** Throws where the journal of the run had no room for a line that only keeps values. */
@@ -71,7 +77,8 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   const passed = new Map<string, number>()
   const { values, versions } = askedFor(entries)
   const steps: ReplayedStep[] = []
-  const stuck = Promise.withResolvers<void>()
+  const cleanUps: CleanUp[] = []
+  let stuck = Promise.withResolvers<void>()
   /** The journal was full: every step that is not in it failed so. */
   const full = run.failure?.code === 'run_too_long' ? (run.failure.data as Full | undefined) : undefined
   let guesses = 0
@@ -85,14 +92,17 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   return {
     run,
     ticks: new Map(),
-    stuck: stuck.promise,
+    stuck: () => (stuck = Promise.withResolvers<void>()).promise,
+    cleanUps,
+    isFollowed: (branch) => (passed.get(branch) ?? 0) < (byBranch.get(branch)?.length ?? 0),
     steps: () => steps,
     came(step, branch) {
       const recorded = byKey.get(step.key) ?? null
       if (recorded === null && full !== undefined) throw tooLong(run.id, step.stepId, full.most)
       const place = passed.get(branch) ?? 0
       if (recorded !== null) passed.set(branch, place + 1)
-      const pending = recorded === null && run.endedAt === null && place >= (byBranch.get(branch)?.length ?? 0)
+      const isOpenRun = run.endedAt === null || run.cancelledAt !== null
+      const pending = recorded === null && isOpenRun && place >= (byBranch.get(branch)?.length ?? 0)
       const known = { ...step, recorded, pending }
       steps.push(known)
       return known
@@ -196,7 +206,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       const slept = came(id, 'sleep', { value: { ms } })
       const { recorded, pending } = slept
       if (recorded === null && !pending) await stage.guess()
-      else if (recorded === null || (run.endedAt === null && isLast(recorded))) await stage.hold(slept)
+      else if (recorded === null || isStillAsleep(recorded)) await stage.hold(slept)
     },
     async waitFor(name) {
       const received = (await fed(came(name, 'signal'))) as { received: never }
@@ -206,6 +216,11 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       const { plan, fingerprint } = childWork(definition, options)
       const work = { fingerprint, unstable: [] }
       return (await fed(came(definition.name, 'child', { value: decodeValue(plan) }, work))) as never
+    },
+    async onCancel(id, act) {
+      const declared = came(id, 'clean-up')
+      if (declared.recorded === null && declared.pending) await stage.hold(declared)
+      if (!isCleanUp(branch)) stage.cleanUps.push({ path: pathOf(branch, id), act })
     },
     async all(id, branches) {
       if (stage.isNext(branch, pathOf(branch, id), 'all')) came(id, 'all')
@@ -239,8 +254,10 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     version: (name) => stage.isKnown(branch, name),
   }
 
-  function isLast({ state }: Entry): boolean {
-    return state === 'waiting' && run.state === 'sleeping'
+  function isStillAsleep(slept: Entry): boolean {
+    if (run.cancelledAt !== null && !isCleanUp(branch))
+      return !hasSlept(slept, run.cancelledAt, stage.isFollowed(branch))
+    return run.endedAt === null && slept.state === 'waiting' && run.state === 'sleeping'
   }
 }
 

@@ -4,6 +4,7 @@ import { limits } from '../ledger/core/limits.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
 import { failureOf } from '../ledger/core/verdict.ts'
 import { readChild } from './child-plan.ts'
+import { cleanUpPath } from './clean-up.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Difference } from './diff.ts'
 import { differences, isIgnored, longestRising } from './diff.ts'
@@ -101,21 +102,32 @@ export async function replayRun(
 
 /** Calls the body. It may await something that no record has, so the time is bounded. */
 async function evaluate(stage: Stage, definition: RunDefinition, timeoutMs: number): Promise<End> {
-  const body = (async () => definition.body(createReplayContext(stage, ''), decodeValue(stage.run.input)))()
+  const body = async () => definition.body(createReplayContext(stage, ''), decodeValue(stage.run.input))
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(timedOut(stage, timeoutMs)), timeoutMs)
   try {
-    return await Promise.race([
-      body.then(
-        (value): End => ({ kind: 'returned', value }),
-        (error: unknown): End => ({ kind: 'threw', failure: failureOf(error) }),
-      ),
-      stage.stuck.then((): End => ({ kind: 'stuck' })),
-      late.promise,
-    ])
+    const end = await Promise.race([endOf(stage, body), late.promise])
+    if (stage.run.cancelledAt === null) return end
+    // What the body came to does not count any more: the clean-ups that it declared run, the last one first.
+    return await Promise.race([endOf(stage, () => cleanUpAll(stage)), late.promise])
   } finally {
     clearTimeout(timer)
   }
+}
+
+async function cleanUpAll(stage: Stage): Promise<undefined> {
+  for (const { path, act } of stage.cleanUps.toReversed()) await act(createReplayContext(stage, cleanUpPath(path)))
+}
+
+function endOf(stage: Stage, work: () => Promise<unknown>): Promise<End> {
+  const stuck = stage.stuck()
+  return Promise.race([
+    work().then(
+      (value): End => ({ kind: 'returned', value }),
+      (error: unknown): End => ({ kind: 'threw', failure: failureOf(error) }),
+    ),
+    stuck.then((): End => ({ kind: 'stuck' })),
+  ])
 }
 
 function timedOut(stage: Stage, timeoutMs: number): OnceError {
@@ -141,7 +153,8 @@ function resultOf(run: RunRow, end: End): Compared {
   switch (end.kind) {
     case 'returned': {
       const diff = run.state === 'succeeded' ? differences(original, end.value) : []
-      const identical = run.state === 'succeeded' ? diff.length === 0 : run.endedAt === null ? null : false
+      const isOpen = run.endedAt === null || run.state === 'cancelled'
+      const identical = run.state === 'succeeded' ? diff.length === 0 : isOpen ? null : false
       return { original, replayed: end.value, identical, diff }
     }
     case 'threw': {

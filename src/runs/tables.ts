@@ -55,6 +55,7 @@ function tables(big: string): readonly string[] {
       parent text,
       if_parent_ends text,
       cancelled_at ${big},
+      cleans integer not null default 0,
       continues text,
       continued_as text,
       forked_from text

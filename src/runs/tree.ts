@@ -5,6 +5,7 @@ import type { Entry, Holder, RunRow } from './entry.ts'
 import { lockRuns } from './locks.ts'
 import { resumeOne } from './resume.ts'
 import { runColumns, runOf } from './stored.ts'
+import { RUN_TOPIC } from './tables.ts'
 import type { Writes } from './writes.ts'
 import { startStatement } from './writes.ts'
 
@@ -17,6 +18,8 @@ export interface Tree {
   startChild(holder: Holder, entry: Entry, child: RunRow): Promise<'started' | 'there' | 'lost'>
   /** Records that the step waits again, and resumes a child that failed or was cancelled. */
   resumeChild(holder: Holder, entry: Entry, child: Pick<RunRow, 'id' | 'ifParentEnds'>): Promise<boolean>
+  /** Records that a run has declared what to do when it is cancelled. */
+  declareCleanUp(holder: Holder, entry: Entry): Promise<boolean>
   /** The run as it stands; null when there is none. */
   row(runId: string): Promise<RunRow | null>
   /** Records that the branch of a child lost a race, and cancels the child, unless it is to continue. */
@@ -27,9 +30,10 @@ export interface Tree {
   passDown(): Promise<readonly string[]>
 }
 
-/** A child that ends with its parent, which has ended. */
+/** A child that ends with its parent, which has ended or is cancelled. What the parent starts to clean up is none of these. */
 export const IS_STRAY = `if_parent_ends = 'cancel' and ${IS_LIVE}
-  and exists (select 1 from onceonly_runs p where p.id = onceonly_runs.parent and p.ended_at is not null)`
+  and exists (select 1 from onceonly_runs p where p.id = onceonly_runs.parent
+    and (p.ended_at is not null or p.cancelled_at > onceonly_runs.started_at))`
 
 export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): Tree {
   const { dialect, query } = sql
@@ -46,6 +50,13 @@ export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): 
         // The fence is checked with the entry: a parent that was cancelled meanwhile starts nothing.
         if ((yield writes.putStatement(holder, entry)).length === 0) return 'lost'
         return (yield startStatement(sql, child)).length > 0 ? 'started' : 'there'
+      }),
+    declareCleanUp: (holder, entry) =>
+      sql.script(function* () {
+        yield* lockRuns(sql, [holder.runId])
+        if ((yield writes.putStatement(holder, entry)).length === 0) return false
+        yield { text: 'update onceonly_runs set cleans = 1 where id = ?', values: [holder.runId] }
+        return true
       }),
     resumeChild: (holder, entry, { id, ifParentEnds }) =>
       sql.script(function* () {
@@ -77,7 +88,7 @@ export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): 
       const strays = `select id from onceonly_runs where ${IS_STRAY} order by id limit ${limits.runSweepRuns}`
       for (;;) {
         const ids = await query<{ id: string }>(
-          `${cancelSql(sql)} where id in (${strays} ${dialect.lock('for update')}) and ${IS_LIVE} returning id`,
+          `${cancelSql(sql)} where id in (${strays} ${dialect.lock('for update')}) and ${IS_LIVE} returning id, ${sql.wake(RUN_TOPIC)} as woken`,
         )
         if (ids.length === 0) return passed
         passed.push(...ids.map(({ id }) => id))

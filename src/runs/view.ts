@@ -40,12 +40,16 @@ export interface RunView {
   readonly queue: QueuePlace | null
   /** The run that waits for this one. */
   readonly parent: string | null
+  /** When it was cancelled. Until it has cleaned up after itself, it has not ended. */
+  readonly cancelledAt: number | null
+  /** Where it was forked off another run; null for a run that was not. */
+  readonly forkedFrom: { readonly runId: string; readonly key: string } | null
   readonly steps: readonly StepView[]
 }
 
 export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
   const { id: runId, definition, version, state, failure, dueAt, startedAt, endedAt, restarts } = run
-  const { deadlineAt, queue, parent } = run
+  const { deadlineAt, queue, parent, cancelledAt } = run
   const input = decodeValue(run.input)
   const result = run.result === null ? undefined : decodeValue(run.result)
   return {
@@ -63,7 +67,15 @@ export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
     deadlineAt,
     queue,
     parent,
+    cancelledAt,
+    forkedFrom: forkOf(run.forkedFrom),
   }
+}
+
+function forkOf(text: string | null): RunView['forkedFrom'] {
+  if (text === null) return null
+  const space = text.indexOf(' ')
+  return { runId: text.slice(space + 1), key: text.slice(0, space) }
 }
 
 export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {

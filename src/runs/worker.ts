@@ -12,6 +12,7 @@ import type { SweepStep } from '../runtime/sweep-loop.ts'
 import { startSweepLoop } from '../runtime/sweep-loop.ts'
 import type { Admission } from './admission.ts'
 import { createContext } from './body.ts'
+import { cleanUp } from './clean-up.ts'
 import type { RunDefinition } from './definition.ts'
 import type { End } from './determinism.ts'
 import { createCheck } from './determinism.ts'
@@ -419,9 +420,10 @@ async function endOf(execution: Execution, definition: RunDefinition): Promise<E
 }
 
 async function bodyOf(execution: Execution, definition: RunDefinition, run: RunRow): Promise<End> {
+  const branch = execution.branch('', execution.lost)
+  const body = async () => definition.body(createContext(execution, branch), decodeValue(run.input))
+  if (run.cancelledAt !== null) return await cleanUp(execution, body, (below) => createContext(execution, below))
   try {
-    const branch = execution.branch('', execution.lost)
-    const body = async () => definition.body(createContext(execution, branch), decodeValue(run.input))
     return { kind: 'returned', value: await keepLast(execution, branch, body, execution.mustBePassed) }
   } catch (error) {
     return { kind: 'threw', error }
@@ -446,6 +448,8 @@ function leavingOf({ run, announced }: Execution, end: Exclude<End, { kind: 'los
       if ('problem' in encoded) return failed(new OnceError('bad_input', `The result of the run ${encoded.problem}.`))
       return { ...holder, ...blank, state: 'succeeded', result: encoded.text }
     }
+    case 'cleaned':
+      return { ...holder, ...blank, state: 'cancelled' }
     case 'threw':
       return failed(end.error)
   }

@@ -111,6 +111,7 @@ const startColumns = {
   timeout_ms: 'bigint',
   parent: 'text',
   if_parent_ends: 'text',
+  forked_from: 'text',
 } as const
 
 async function startAll(
@@ -181,7 +182,7 @@ function startRecord(
     timeout_ms,
     parent,
   }
-  return { ...known, if_parent_ends: run.ifParentEnds }
+  return { ...known, if_parent_ends: run.ifParentEnds, forked_from: run.forkedFrom }
 }
 
 async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {

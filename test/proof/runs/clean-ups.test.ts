@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import type { RunContext } from 'onceonly/run'
+import { defineRun } from 'onceonly/run'
+import { until } from '../../../src/testing/until.ts'
+import type { RunWorld } from '../../support/runs/world.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
+
+const HOUR = 3_600_000
+
+/** A room, a table and a car, each with a clean-up of its own, and then a wait. */
+function booking(done: string[], between: (cleanUp: RunContext) => Promise<void> = async () => {}) {
+  const book = async (run: RunContext, what: string) => {
+    let found: string | null = null
+    await run.onCancel(`free ${what}`, async (cleanUp) => {
+      await cleanUp.step('free', () => done.push(`freed ${found}`))
+      await between(cleanUp)
+      await cleanUp.step('note', () => done.push(`noted ${what}`))
+    })
+    found = await run.step(`book ${what}`, () => {
+      done.push(`booked ${what}`)
+      return what
+    })
+  }
+  return defineRun('booking', async (run) => {
+    await book(run, 'room')
+    await run.all('more', { car: (branch) => book(branch, 'car'), table: (branch) => book(branch, 'table') })
+    await run.sleep('pause', 0)
+    return run.waitFor('paid')
+  })
+}
+
+const waits = (world: { get(id: string): Promise<{ state: string }> }, id = 'b') =>
+  until(
+    'it waits',
+    () => world.get(id),
+    ({ state }) => state === 'sleeping',
+  )
+
+onEveryRunStore('a cancel runs the declared clean-ups, the last one first, each step once', async ({ engine }) => {
+  const done: string[] = []
+  const run = booking(done)
+  const { start, get, cancel, resume, replay } = await engine({ runs: [run] })
+  const started = await start(run, { runId: 'b', input: null })
+  await waits({ get })
+  done.length = 0
+  assert.equal(await cancel('b'), true)
+  assert.equal(await cancel('b'), false)
+  await assert.rejects(started.result(), { code: 'run_cancelled' })
+  assert.deepEqual([...done].sort(), [
+    'freed car',
+    'freed room',
+    'freed table',
+    'noted car',
+    'noted room',
+    'noted table',
+  ])
+  assert.deepEqual(done.slice(-2), ['freed room', 'noted room'])
+  const { state, cancelledAt, endedAt } = await get('b')
+  assert.equal(state, 'cancelled')
+  assert.ok(cancelledAt !== null && endedAt !== null && cancelledAt <= endedAt)
+  await assert.rejects(resume('b'), { code: 'not_resolvable' })
+  const { verdict, performed } = await replay('b')
+  assert.deepEqual([verdict, performed], ['identical', 0])
+})
+
+onEveryRunStore('a clean-up continues in another process, and repeats no step', async (world: RunWorld) => {
+  const done: string[] = []
+  const run = booking(done, (cleanUp) => cleanUp.sleep('breath', HOUR))
+  const one = await world.engine({ runs: [run] })
+  await one.start(run, { runId: 'b', input: null })
+  await waits(one)
+  done.length = 0
+  await one.cancel('b')
+  await until(
+    'it breathes',
+    () => one.get('b'),
+    ({ state }) => state === 'sleeping',
+  )
+  assert.equal(done.length, 1)
+  await one.stop()
+  const two = await world.engine({ runs: [run] })
+  const look = async () => {
+    const view = await two.get('b')
+    if (view.state === 'sleeping') await world.advance(HOUR)
+    return view
+  }
+  await until('it is done', look, ({ state }) => state === 'cancelled')
+  await assert.rejects(two.handle('b').result(), { code: 'run_cancelled' })
+  assert.equal(new Set(done).size, 6)
+  assert.equal(done.length, 6, 'none was repeated')
+})
+
+onEveryRunStore('a clean-up that fails fails the run, and a resume cleans up from there', async ({ engine }) => {
+  let isBroken = true
+  const done: string[] = []
+  const run = defineRun('r', async (context) => {
+    await context.onCancel('undo', async (cleanUp) => {
+      await cleanUp.step('first', () => done.push('first'))
+      await cleanUp.step('second', { semantics: 'transactional', retry: { attempts: 1 } }, async () => {
+        if (isBroken) throw new Error('away')
+        done.push('second')
+      })
+    })
+    await context.sleep('long', HOUR)
+  })
+  const { start, get, cancel, resume } = await engine({ runs: [run] })
+  const { result } = await start(run, { runId: 'b', input: null })
+  await waits({ get })
+  await cancel('b')
+  await assert.rejects(result(), { code: 'run_failed' })
+  isBroken = false
+  await resume('b')
+  await assert.rejects(result(), { code: 'run_cancelled' })
+  assert.deepEqual(done, ['first', 'second'])
+})
+
+onEveryRunStore(
+  'a run without clean-ups is cancelled at once, and continues from its journal when resumed',
+  async (world) => {
+    let calls = 0
+    const run = defineRun('r', async (context) => {
+      const id = await context.step('create', () => ++calls)
+      await context.sleep('long', HOUR)
+      return id
+    })
+    const { start, get, cancel, resume } = await world.engine({ runs: [run] })
+    const { result } = await start(run, { runId: 'b', input: null })
+    await waits({ get })
+    await cancel('b')
+    assert.equal((await get('b')).state, 'cancelled')
+    await resume('b')
+    await world.advance(2 * HOUR)
+    assert.equal(await result(), 1)
+    assert.equal(calls, 1)
+  },
+)

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { defineRun } from 'onceonly/run'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
+
+const HOUR = 3_600_000
+
+onEveryRunStore(
+  'a fork begins at a step of an old run: what came before is copied, the rest is done anew',
+  async (world) => {
+    const calls: string[] = []
+    const defined = (greeting: string) =>
+      defineRun('letter', async (run, name: string) => {
+        const id = run.uuid()
+        const account = await run.step('create', ({ effectKey }) => {
+          calls.push('create')
+          return effectKey
+        })
+        await run.step('greet', () => calls.push(`${greeting} ${name}`))
+        return [id, account]
+      })
+    const old = defined('Hello')
+    const first = await world.engine({ runs: [old] })
+    const before = (await (await first.start(old, { runId: 'one', input: 'Ann' })).result()) as unknown[]
+    await first.stop()
+    const next = await world.engine({ runs: [defined('Welcome')] })
+    assert.equal(await next.fork('one', { runId: 'two', from: 'greet' }), 'two')
+    assert.deepEqual(await next.handle('two').result(), before, 'values and results are those of the old run')
+    assert.equal(await next.fork('one', { runId: 'three', from: 'greet', input: 'Bob' }), 'three')
+    await next.handle('three').result()
+    assert.deepEqual(calls, ['create', 'Hello Ann', 'Welcome Ann', 'Welcome Bob'])
+    // The same fork again is the same run; another one under its id is refused.
+    assert.equal(await next.fork('one', { runId: 'two', from: 'greet' }), 'two')
+    assert.equal(calls.length, 4)
+    await assert.rejects(next.fork('one', { runId: 'two', from: 'create' }), { code: 'run_conflict' })
+    await assert.rejects(next.fork('one', { runId: 'four', from: 'nowhere' }), { code: 'not_found' })
+    const { forkedFrom, steps } = await next.get('two')
+    assert.equal(forkedFrom?.runId, 'one')
+    const keys = (await next.get('one')).steps.map(({ key }) => key)
+    assert.ok(steps.every(({ key }) => !keys.includes(key)))
+    assert.equal((await next.replay('two')).verdict, 'identical')
+  },
+)
+
+onEveryRunStore(
+  'a fork inside of races and branches keeps what was decided before it, and nothing that was later',
+  async (world) => {
+    const did: string[] = []
+    const step = (name: string) => () => {
+      did.push(name)
+      return name
+    }
+    const run = defineRun('r', async (context) => {
+      const turns: unknown[] = []
+      for (const turn of [1, 2]) {
+        context.now()
+        const { winner } = await context.race('first', {
+          a: async (branch) => {
+            await branch.step('a one', step(`a one ${turn}`))
+            return branch.step('a two', step(`a two ${turn}`))
+          },
+          b: (branch) => branch.sleep('b', HOUR),
+        })
+        turns.push(winner)
+      }
+      const both = await context.all('both', {
+        left: async (branch) => {
+          await branch.step('l one', step('l one'))
+          return branch.step('l two', step('l two'))
+        },
+        right: (branch) => branch.step('r one', step('r one')),
+      })
+      return [turns, both]
+    })
+    const { start, fork, get, handle } = await world.engine({ runs: [run] })
+    const result = await (await start(run, { runId: 'one', input: null })).result()
+    did.length = 0
+    await fork('one', { runId: 'two', from: 'first/a/a two', tick: 1 })
+    assert.deepEqual(await handle('two').result(), result)
+    assert.deepEqual([...did].sort(), ['a two 2', 'l one', 'l two', 'r one'])
+    did.length = 0
+    await fork('one', { runId: 'three', from: 'both/left/l two' })
+    assert.deepEqual(await handle('three').result(), result)
+    assert.ok(did.includes('l two') && !did.includes('l one'), String(did))
+    const [key] = (await get('one')).steps.map((each) => each.key)
+    await fork('one', { runId: 'four', from: key ?? '' })
+    assert.deepEqual(await handle('four').result(), result)
+  },
+)
+
+onEveryRunStore('a fork of a run that was cancelled goes another way, and has its clean-ups', async (world) => {
+  const freed: string[] = []
+  const run = defineRun('r', async (context, ms: number) => {
+    await context.onCancel('free', (cleanUp) => cleanUp.step('free', () => freed.push(context.runId)))
+    await context.step('book', () => 'booked')
+    await context.sleep('wait', ms)
+    return 'done'
+  })
+  const { start, fork, cancel, get, handle } = await world.engine({ runs: [run] })
+  await start(run, { runId: 'one', input: HOUR })
+  const sleeps = (id: string) =>
+    until(
+      'it sleeps',
+      () => get(id),
+      ({ state }) => state === 'sleeping',
+    )
+  const ends = (id: string) => assert.rejects(handle(id).result(), { code: 'run_cancelled' })
+  await sleeps('one')
+  await cancel('one')
+  await ends('one')
+  await fork('one', { runId: 'two', from: 'wait', input: 0 })
+  assert.equal(await handle('two').result(), 'done')
+  await fork('one', { runId: 'three', from: 'wait' })
+  await sleeps('three')
+  await cancel('three')
+  await ends('three')
+  assert.deepEqual(freed, ['one', 'three'])
+})
