@@ -1,15 +1,18 @@
+import { OnceError } from '../ledger/core/errors.ts'
+import { checkAttributes } from './attributes.ts'
 import type { Branch, Place } from './branch.ts'
-import { enter, valueOf, versionOf } from './branch.ts'
+import { enter, mustBeFree, valueOf, versionOf } from './branch.ts'
 import { runChild } from './child.ts'
 import { childWork } from './child-plan.ts'
-import { isCleanUp, isStop } from './clean-up.ts'
+import { isCleanUp, isStop } from './clean-up-path.ts'
 import type { RunContext } from './context.ts'
 import type { Entry, EntryKind, ValueTypes } from './entry.ts'
 import { isOpen } from './entry.ts'
 import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
-import { forkAll, forkRace } from './fork.ts'
+import { forkAll, forkRace, keepLast } from './fork.ts'
 import { perform } from './perform.ts'
+import { recordedText } from './recordable.ts'
 import { receive } from './signals.ts'
 import type { StepFunction, StepOptions } from './steps.ts'
 import { checkMs, sleepPlan, workOf } from './steps.ts'
@@ -82,6 +85,22 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
       around.mustKnow(definition)
       const work = childWork(definition, options)
       return (await next(definition.name, 'child', (place) => runChild(execution, place, work))) as never
+    },
+    emit: async (name, value) => {
+      const plan = recordedText(`The event ${name}`, value)
+      await next(name, 'event', (place) => execution.publish(place, plan))
+    },
+    setAttributes: async (attributes) => {
+      checkAttributes(attributes)
+      await next('attributes', 'attributes', (place) => execution.setAttributes(place, attributes))
+    },
+    async continueAsNew(input) {
+      if (branch.path !== '')
+        throw new OnceError('bad_option', '`continueAsNew` ends the whole run: call it outside of branches.')
+      mustBeFree(branch, 'continueAsNew')
+      const text = recordedText('The input of the next run', input)
+      await keepLast(execution, branch, async () => {}, execution.mustBePassed).catch(execution.endIfDiverged)
+      return execution.continueWith(text)
     },
     onCancel: (id, act) => next(id, 'clean-up', (place) => execution.declareCleanUp(place, act)),
     all: (id, branches) => forkAll(execution, inside, branch, id, branches).catch(execution.endIfDiverged) as never,

@@ -34,7 +34,7 @@ export async function runChild(execution: Execution, place: Place, work: ChildWo
   }
   for (;;) {
     const heard = execution.heard()
-    const child = await execution.acting(() => execution.insist(() => around.tree.row(childId)))
+    const child = await execution.acting(() => execution.insist(() => around.tree.lastOf(childId)))
     const end = child === null ? null : endOf(child, fresh)
     if (end?.kind === 'succeeded') {
       const result = encoded({ runId: childId, value: end.value })
@@ -78,7 +78,8 @@ type ChildEnd =
 function endOf(child: RunRow, wanted: RunRow): ChildEnd | null {
   const { id: runId, state, failure } = child
   const isOurs = child.parent === wanted.parent && child.definition === wanted.definition
-  if (!isOurs || child.inputFingerprint !== wanted.inputFingerprint) {
+  // One that continues another has an input of its own.
+  if (!isOurs || (child.continues === null && child.inputFingerprint !== wanted.inputFingerprint)) {
     const text = `The run ${runId} was started by another caller, or with another definition or input.`
     return { kind: 'failed', failure: storableFailure(new RunError('run_conflict', text), { runId }) }
   }

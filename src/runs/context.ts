@@ -1,5 +1,5 @@
 import type { Channel } from './channel.ts'
-import type { IfParentEnds } from './entry.ts'
+import type { Attributes, IfParentEnds } from './entry.ts'
 import type { StepContext, TransactionStepContext, Verified } from './step-context.ts'
 
 export interface RetryPolicy {
@@ -131,6 +131,18 @@ export interface RunContext {
    * declared first.
    */
   onCancel(id: string, cleanUp: (run: RunContext) => Promise<unknown>): Promise<void>
+  /**
+   * Publishes a value: recorded, in order, and once, whatever happens to the process. Read it by `handle.events`, or over
+   * HTTP with `eventsResponse`.
+   */
+  emit(name: string, value: unknown): Promise<void>
+  /** Sets what the run is found by in `engine.list`; null removes an attribute. */
+  setAttributes(attributes: Attributes): Promise<void>
+  /**
+   * Ends this run and starts the next one of its definition, with an empty journal: for runs that would never end. Signals
+   * that were not taken and attributes go with it, and callers that wait for the result get that of the last one. Never returns.
+   */
+  continueAsNew(input: unknown): Promise<never>
   /** Branches side by side, each with steps of its own. When some fail, the first by name is thrown after all ended. */
   all<B extends Branches>(id: string, branches: B): Promise<Results<B>>
   /** The first branch that succeeds; it is recorded, and the others are abandoned. */

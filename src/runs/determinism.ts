@@ -8,6 +8,8 @@ export type End =
   | { readonly kind: 'returned'; readonly value: unknown }
   | { readonly kind: 'threw'; readonly error: unknown }
   | { readonly kind: 'suspended'; readonly suspension: Suspension }
+  /** The next run takes over, with this input. */
+  | { readonly kind: 'continued'; readonly input: string }
   /** It was cancelled, and has cleaned up after itself. */
   | { readonly kind: 'cleaned' }
   | { readonly kind: 'lost' }

@@ -17,9 +17,10 @@ import { RunError } from './errors.ts'
 import type { RunEvent } from './events.ts'
 import { createFollowers } from './followers.ts'
 import { createHolding } from './holding.ts'
-import { inputOf, newRun } from './new-run.ts'
-import type { RunPage, RunQuery } from './operate.ts'
+import type { RunPage, RunQuery } from './list.ts'
+import { inputOf, newRun, nextId } from './new-run.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
+import type { OutputPage, OutputQuery, RunOutput } from './outputs.ts'
 import { endedLongAgo, stillRunning } from './problems.ts'
 import type { EnqueueOptions, Queue } from './queue.ts'
 import { checkEnqueue, queuesOf } from './queue.ts'
@@ -100,6 +101,23 @@ export interface RunHandle<O> {
   /** Waits for the end. Rejects with `run_failed`, `run_timed_out`, `run_cancelled`, or after the time with `in_progress`. */
   result(options?: { readonly waitMs?: number }): Promise<O>
   view(): Promise<RunView>
+  /**
+   * What the run emitted, from the first event on or behind the one whose `cursor` is given, and then what it emits, until it
+   * has ended.
+   */
+  events(options?: {
+    readonly after?: number
+    readonly signal?: AbortSignal
+  }): AsyncGenerator<RunOutput, void, undefined>
+  /** One page of these events. While there is none it waits, for up to `waitMs`. */
+  eventPage(options?: EventPageOptions): Promise<OutputPage>
+}
+
+export interface EventPageOptions extends OutputQuery {
+  /** How long to wait for an event, in milliseconds. @default 0 */
+  readonly waitMs?: number
+  /** Ends the wait. @default none */
+  readonly signal?: AbortSignal
 }
 
 /** Durable runs on one store. Any number of processes share the work; none of them is special. */
@@ -162,7 +180,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const ends = createEnds(runtime)
   const listeners = createListeners(on)
   const emit = (event: RunEvent) => {
-    if (event.kind === 'lost') ends.announce(event.runId, null)
+    if (event.kind === 'lost' || event.kind === 'emitted') ends.announce(event.runId, null)
     listeners.emit(event)
   }
   const admission = createAdmission(runtime, store, queues, definitions.values())
@@ -189,8 +207,8 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     leaseMs: options.leaseMs ?? defaults.leaseMs,
     pollMs: options.pollMs ?? limits.safetyPollMs,
     emit,
-    left: ({ runId: id, state, result, failure, ended }) =>
-      ends.announce(id, ended ? { id, state, result, failure: readFailure(failure) } : null),
+    left: ({ runId: id, state, result, failure, ended, next }) =>
+      ends.announce(id, ended && next === null ? { id, state, result, failure: readFailure(failure) } : null),
   })
   if (work) await worker.begin()
   else await admission.register()
@@ -267,19 +285,49 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     return {
       runId,
       view: () => operator.get(runId),
+      eventPage: (given) => eventPage(runId, given),
+      async *events({ after = 0, signal } = {}) {
+        for (let cursor = after; signal?.aborted !== true; ) {
+          const page = await eventPage(runId, {
+            after: cursor,
+            waitMs: limits.runEventPulseMs,
+            ...(signal && { signal }),
+          })
+          yield* page.events
+          if (page.ended) return
+          cursor = page.cursor
+        }
+      },
       async result({ waitMs = limits.waitMaxMs } = {}) {
         const deadline = runtime.monotonicMs() + waitMs
-        for (;;) {
-          using listener = ends.listen(runId)
+        for (let last = runId; ; ) {
+          using listener = ends.listen(last)
           const leftMs = deadline - runtime.monotonicMs()
           // A run that this process drives announces its end by itself.
-          const row = worker.drives(runId) && leftMs > 0 ? null : await operator.row(runId)
+          const row = worker.drives(last) && leftMs > 0 ? null : await operator.row(last)
+          if (row !== null && row.continuedAs !== null) {
+            last = row.continuedAs
+            continue
+          }
           if (row !== null && row.endedAt !== null) return resultOf(row) as O
-          if (leftMs <= 0) throw stillRunning(runId, row?.state)
+          if (leftMs <= 0) throw stillRunning(last, row?.state)
           const end = await listener.within(Math.min(leftMs, limits.runPollMs))
           if (end !== null) return resultOf(end) as O
         }
       },
+    }
+  }
+
+  async function eventPage(runId: string, given: EventPageOptions = {}): Promise<OutputPage> {
+    const { waitMs = 0, signal, ...wanted } = given
+    const deadline = runtime.monotonicMs() + waitMs
+    for (;;) {
+      // From here on no event of this process is missed; those of others are looked for.
+      using listener = ends.listen(runId)
+      const page = await operator.events(runId, wanted)
+      const leftMs = deadline - runtime.monotonicMs()
+      if (page.events.length > 0 || page.ended || leftMs <= 0 || signal?.aborted === true) return page
+      await listener.within(Math.min(leftMs, limits.runPollMs))
     }
   }
 
@@ -367,13 +415,6 @@ function schedulesOf(
   const schedules = new Map(given.map((each) => [each.name, each]))
   if (schedules.size < given.length) throw new OnceError('bad_option', 'Two schedules have the same name.')
   return schedules
-}
-
-/** `order-7`, `order-7#2`, `order-7#3`: each names the one before it, and starting it twice is starting it once. */
-function nextId({ id, restarts }: RunRow): string {
-  // A number that the caller gave, as in `invoice#7`, is not ours to count on.
-  const [, base = id, number = '1'] = (restarts === null ? null : /^(.*)#(\d+)$/.exec(id)) ?? []
-  return `${base}#${Number(number) + 1}`
 }
 
 function resultOf(row: RunEnd): unknown {

@@ -30,7 +30,18 @@ export interface Entry {
 /**
  * `all` and `end` stand in a journal only to keep the values that the body asked for before its branches, or at an end.
  */
-export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'child' | 'clean-up' | 'race' | 'all' | 'end'
+export type EntryKind =
+  | 'step'
+  | 'channel'
+  | 'sleep'
+  | 'signal'
+  | 'child'
+  | 'clean-up'
+  | 'event'
+  | 'attributes'
+  | 'race'
+  | 'all'
+  | 'end'
 
 /**
  * `intent`: about to act; no process may act again without a check. `retrying`: failed for now. `waiting`: a sleep, a
@@ -106,6 +117,9 @@ export interface RunRow {
   readonly cancelledAt: number | null
   /** The key of the step that it was forked at, and the run of that step. */
   readonly forkedFrom: string | null
+  /** The run that it continues, and the one that continues it. */
+  readonly continues: string | null
+  readonly continuedAs: string | null
 }
 
 /** Where a run stands in its queue. */
@@ -138,3 +152,9 @@ export interface SignalRow {
   /** Encoded. */
   readonly payload: string
 }
+
+/** What a run is found by. */
+export type AttributeValue = string | number | boolean
+
+/** By their names; null removes one. */
+export type Attributes = Readonly<Record<string, AttributeValue | null>>

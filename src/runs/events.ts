@@ -35,6 +35,14 @@ export type RunEvent =
     }
   /** Another worker has it, or an operator took it away; steps under way record nothing. */
   | { readonly kind: 'lost'; readonly runId: string }
+  /** A run published a value, which is recorded. */
+  | {
+      readonly kind: 'emitted'
+      readonly runId: string
+      readonly definition: string
+      readonly name: string
+      readonly cursor: number
+    }
   | { readonly kind: 'background_failed'; readonly runId: string | null; readonly error: unknown }
   /** The store answers again; so many renewals had failed, of which only the first was reported. */
   | { readonly kind: 'background_recovered'; readonly failures: number }

@@ -7,11 +7,11 @@ import { sleep } from '../runtime/runtime.ts'
 import type { Branch, Place } from './branch.ts'
 import { createBranch, isWithin } from './branch.ts'
 import { childIdOf } from './child-plan.ts'
-import type { CleanUp } from './clean-up.ts'
-import { isCleanUp } from './clean-up.ts'
+import type { CleanUp } from './clean-up-path.ts'
+import { isCleanUp } from './clean-up-path.ts'
 import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
-import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
+import type { Attributes, Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { isOpen } from './entry.ts'
 import type { RunEvent } from './events.ts'
 import { remembered } from './failures.ts'
@@ -21,6 +21,7 @@ import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
 import { Divergence, neverCame, tooLong } from './problems.ts'
+import { recordedText } from './recordable.ts'
 import type { Tree } from './tree.ts'
 import type { Suspension, Wait, Woken } from './waits.ts'
 import { createWaits } from './waits.ts'
@@ -122,6 +123,10 @@ export interface Execution {
   listens(): boolean
   /** An outside change left a mark. The same mark again is ignored. */
   notice(mark: number): void
+  /** Records an event that the run emits. Events are recorded one after the other, so that a reader misses none. */
+  publish(place: Place, plan: string): Promise<void>
+  /** Records attributes with the step that sets them. */
+  setAttributes(place: Place, attributes: Attributes): Promise<void>
   /** Records that the run has something to do when it is cancelled. */
   declareCleanUp(place: Place, act: CleanUp['act']): Promise<void>
   /** In the order in which the body declared them. */
@@ -130,6 +135,10 @@ export interface Execution {
   readonly stopped: Promise<void>
   /** From now on the run acts again, beside what its body has left waiting. */
   beginCleanUp(): void
+  /** The input of the run that takes over, once the body has asked for it. */
+  readonly continued: Promise<string>
+  /** Ends this run for the next one. Never returns. */
+  continueWith(input: string): Promise<never>
   /** Waits for ever. */
   hold(): Promise<never>
   /** Leaves the rest to another worker. Never returns. */
@@ -174,7 +183,9 @@ export function createExecution(
   const losing = new AbortController()
   const stopped = Promise.withResolvers<void>()
   const cleanUps: CleanUp[] = []
+  const continued = Promise.withResolvers<string>()
   let isCleaning = false
+  let published: Promise<unknown> = Promise.resolve()
   let lineCount = journal.entries.length
   let charCount = journal.entries.reduce((sum, entry) => sum + charsOf(entry), 0)
   let positions = journal.entries.reduce((most, { position }) => Math.max(most, position + 1), 0)
@@ -272,6 +283,24 @@ export function createExecution(
     }
     kept(entry)
     return started === 'started'
+  }
+
+  async function publish(place: Place, plan: string): Promise<void> {
+    if (place.recorded !== null) return
+    // Its position is taken when it is its turn: events with lower ones are there.
+    const turn = published.then(() => put(createEntry(place, { state: 'succeeded', plan })))
+    published = turn.catch(() => undefined)
+    const { position } = await turn
+    const name = place.stepId.slice(place.stepId.lastIndexOf('/') + 1)
+    around.emit({ kind: 'emitted', runId: run.id, definition: run.definition, name, cursor: position + 1 })
+  }
+
+  async function setAttributes(place: Place, attributes: Attributes): Promise<void> {
+    if (place.recorded !== null) return
+    const entry = createEntry(place, { state: 'succeeded', plan: recordedText('Attributes', attributes) })
+    if (await insist(() => around.tree.setAttributes(holder, entry, attributes))) return void kept(entry)
+    lose()
+    return never()
   }
 
   async function declareCleanUp(place: Place, act: CleanUp['act']): Promise<void> {
@@ -456,12 +485,21 @@ export function createExecution(
       lastMark = mark
       waits.notify()
     },
+    publish: (place, plan) => acting(() => publish(place, plan)),
+    setAttributes: (place, attributes) => acting(() => setAttributes(place, attributes)),
     declareCleanUp: (place, act) => acting(() => declareCleanUp(place, act)),
     cleanUps,
     stopped: stopped.promise,
     beginCleanUp() {
       isCleaning = true
       if (waits.count() > 0) lines.fork(2, losing.signal)
+    },
+    continued: continued.promise,
+    continueWith(input) {
+      over = true
+      waits.end()
+      continued.resolve(input)
+      return never()
     },
     hold() {
       waits.park({ dueAt: null, unknown: false })

@@ -2,10 +2,11 @@ import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { checkOptions } from '../ledger/core/option-names.ts'
 import type { Script, SqlSeam } from '../ledger/store/sql.ts'
+import { setAttributes } from './attributes.ts'
 import { isWithin } from './branch.ts'
-import { isCleanUp } from './clean-up.ts'
+import { isCleanUp } from './clean-up-path.ts'
 import { checkId } from './definition.ts'
-import type { Entry, RunRow } from './entry.ts'
+import type { Attributes, Entry, RunRow } from './entry.ts'
 import { isOpen } from './entry.ts'
 import { RunError } from './errors.ts'
 import { readWon } from './fork.ts'
@@ -29,7 +30,7 @@ export interface ForkOptions {
 const COPIED = 500
 
 /** The step that a fork begins at. */
-export function stepOf(run: RunRow, entries: readonly Entry[], { from, tick = 0 }: ForkOptions): Entry {
+function stepOf(run: RunRow, entries: readonly Entry[], { from, tick = 0 }: ForkOptions): Entry {
   const step = entries.find(({ key, stepId, tick: its }) => key === from || (stepId === from && its === tick))
   if (step !== undefined && !isCleanUp(step.branch)) return step
   const text = `The run ${run.id} has not come to ${from}${tick === 0 ? '' : `, tick ${tick}`}.`
@@ -60,6 +61,9 @@ export function* forkOne(sql: SqlSeam, old: RunRow, entries: readonly Entry[], o
     const records = copied.slice(first, first + COPIED).map((entry) => ({ run_id: runId, ...entryRecord(sql, entry) }))
     yield { text: copyText(sql), values: [JSON.stringify(records)] }
   }
+  for (const { plan } of copied.filter(({ kind }) => kind === 'attributes')) {
+    yield* setAttributes(sql, runId, decodeValue(plan ?? '{}') as Attributes)
+  }
   if (copied.some(({ kind }) => kind === 'clean-up')) {
     yield { text: 'update onceonly_runs set cleans = 1 where id = ?', values: [runId] }
   }
@@ -75,7 +79,7 @@ function copyText({ dialect }: SqlSeam): string {
  * What was final before the step: under the keys of the new run, and without what was still open, or was decided by what
  * came later. Branches that ran beside it come as far as they were when it first appeared.
  */
-export function copyOf(runId: string, entries: readonly Entry[], step: Entry): Entry[] {
+function copyOf(runId: string, entries: readonly Entry[], step: Entry): Entry[] {
   const before = entries.filter(({ position, branch }) => position < step.position && !isCleanUp(branch))
   const decided = before.filter(
     (entry) => entry.kind === 'race' && entry.result !== null && !isDecidedLater(entry, step),

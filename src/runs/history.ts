@@ -25,6 +25,7 @@ type KeptOfRun =
   | 'restarts'
   | 'parent'
   | 'cancelledAt'
+  | 'continuedAs'
 
 /**
  * A run with everything that its replay needs, as plain JSON: keep it as a file beside your tests. It holds inputs and
@@ -41,9 +42,9 @@ export interface RunHistory {
 
 export function historyOf(row: RunRow, entries: readonly Entry[]): RunHistory {
   const { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts } = row
-  const { parent, cancelledAt } = row
+  const { parent, cancelledAt, continuedAs } = row
   const known = { id, definition, version, state, inputFingerprint, failure, startedAt, endedAt, restarts }
-  const run = { ...known, parent, cancelledAt }
+  const run = { ...known, parent, cancelledAt, continuedAs }
   return {
     format: FORMAT,
     run: { ...run, input: jsonOf(row.input), result: jsonOf(row.result) },
@@ -120,6 +121,8 @@ const unheld = {
   ifParentEnds: null,
   cancelledAt: null,
   forkedFrom: null,
+  continues: null,
+  continuedAs: null,
 }
 
 /** The recorded text is JSON, with marks where JSON has no word for a value: as it stands, a person can read it. */

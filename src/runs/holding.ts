@@ -159,6 +159,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
         const these = `(select id from ${dialect.recordsOf({ id: 'text' })})`
         await tx.query(`delete from onceonly_run_steps where run_id in ${these}`, [ids])
         await tx.query(`delete from onceonly_run_signals where run_id in ${these}`, [ids])
+        await tx.query(`delete from onceonly_run_attributes where run_id in ${these}`, [ids])
         return gone.length
       })
     },

@@ -13,9 +13,20 @@ export type {
 export type { RunBody, RunDefinition, RunOptions } from './definition.ts'
 export { defineRun } from './definition.ts'
 export type { Difference } from './diff.ts'
-export type { Engine, EngineOptions, RunHandle, StartOptions } from './engine.ts'
+export type { Engine, EngineOptions, EventPageOptions, RunHandle, StartOptions } from './engine.ts'
 export { createEngine } from './engine.ts'
-export type { AttemptFailure, EntryKind, EntryState, IfParentEnds, QueuePlace, RunState } from './entry.ts'
+export type {
+  AttemptFailure,
+  Attributes,
+  AttributeValue,
+  EntryKind,
+  EntryState,
+  IfParentEnds,
+  QueuePlace,
+  RunState,
+} from './entry.ts'
+export type { EventStreamOptions } from './event-stream.ts'
+export { eventsResponse, sendEvents } from './event-stream.ts'
 export type { RunEvent, StepState } from './events.ts'
 export type { ForkOptions } from './forked.ts'
 export type { FixtureSource, RunHistory } from './history.ts'
@@ -23,7 +34,9 @@ export { replayFixture } from './history.ts'
 export type { FormFields, HttpChannelOptions, HttpPlan, HttpSent } from './http-channel.ts'
 export { httpChannel } from './http-channel.ts'
 export { stepKey } from './key.ts'
-export type { Resolution, RunOperator, RunPage, RunQuery } from './operate.ts'
+export type { RunPage, RunQuery } from './list.ts'
+export type { Resolution, RunOperator } from './operate.ts'
+export type { OutputPage, OutputQuery, RunOutput } from './outputs.ts'
 export type { KeyLocation, ProviderProfile } from './providers.ts'
 export { providers } from './providers.ts'
 export type { EnqueueOptions, Queue, QueueOptions, QueueRate } from './queue.ts'

@@ -10,7 +10,7 @@ interface Given {
   readonly input: unknown
 }
 
-interface Start extends Partial<Pick<RunRow, 'parent' | 'ifParentEnds' | 'forkedFrom'>> {
+interface Start extends Partial<Pick<RunRow, 'parent' | 'ifParentEnds' | 'forkedFrom' | 'continues'>> {
   /** Who drives it from its first moment; null when it is due for any worker. */
   readonly worker: string | null
   readonly now: number
@@ -22,7 +22,7 @@ interface Start extends Partial<Pick<RunRow, 'parent' | 'ifParentEnds' | 'forked
 export function newRun(
   { name, version, timeoutMs }: Pick<RunDefinition, 'name' | 'version' | 'timeoutMs'>,
   given: Given,
-  { worker, now, restarts = null, parent = null, ifParentEnds = null, forkedFrom = null }: Start,
+  { worker, now, restarts = null, parent = null, ifParentEnds = null, forkedFrom = null, continues = null }: Start,
 ): RunRow {
   return {
     id: given.runId,
@@ -49,6 +49,8 @@ export function newRun(
     ifParentEnds,
     cancelledAt: null,
     forkedFrom,
+    continues,
+    continuedAs: null,
   }
 }
 
@@ -60,4 +62,12 @@ export function inputOf({ runId, input }: Given): Pick<RunRow, 'input' | 'inputF
   } catch (cause) {
     throw new OnceError('bad_input', `The input of ${runId} cannot be compared.`, { cause })
   }
+}
+
+/** `order-7`, `order-7#2`, `order-7#3`: each names the one before it, and starting it twice is starting it once. */
+export function nextId({ id, restarts, continues }: Pick<RunRow, 'id' | 'restarts' | 'continues'>): string {
+  // A number that the caller gave, as in `invoice#7`, is not ours to count on.
+  const isNumbered = restarts !== null || continues !== null
+  const [, base = id, number = '1'] = (isNumbered ? /^(.*)#(\d+)$/.exec(id) : null) ?? []
+  return `${base}#${Number(number) + 1}`
 }

@@ -1,44 +1,31 @@
 import { OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
-import type { SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
+import type { SqlTx } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
+import { attributesOf } from './attributes.ts'
 import { checkId, checkName } from './definition.ts'
-import type { AttemptFailure, Entry, RunRow, RunState } from './entry.ts'
+import type { AttemptFailure, Entry, RunRow } from './entry.ts'
 import { RunError } from './errors.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
 import type { ForkOptions } from './forked.ts'
 import { forkOne } from './forked.ts'
 import type { RunHistory } from './history.ts'
 import { historyOf } from './history.ts'
+import type { RunPage, RunQuery } from './list.ts'
+import { listRuns } from './list.ts'
 import { markDue } from './locks.ts'
+import type { OutputPage, OutputQuery } from './outputs.ts'
+import { readOutputs } from './outputs.ts'
 import { endedLongAgo, noSuchRun, notResolvable, storableFailure } from './problems.ts'
 import { createPuts } from './puts.ts'
 import { recordedText } from './recordable.ts'
 import { isKept } from './replay.ts'
 import { resumeOne } from './resume.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
-import { scopeSql } from './tables.ts'
 import { createTree } from './tree.ts'
 import type { RunView } from './view.ts'
-import { summaryOf, viewOf } from './view.ts'
-
-export interface RunQuery {
-  readonly state?: RunState
-  readonly definition?: string
-  /** Only runs that were enqueued there. */
-  readonly queue?: string
-  /** Only runs whose ids have this before their first slash: for services that put the tenant there. */
-  readonly scope?: string
-  readonly limit?: number
-  /** Give back what the page before gave. */
-  readonly cursor?: string | null
-}
-
-export interface RunPage {
-  readonly runs: readonly Omit<RunView, 'steps'>[]
-  readonly cursor: string | null
-}
+import { viewOf } from './view.ts'
 
 /** How an operator, or a probe, settles a step with an unknown outcome. */
 export type Resolution =
@@ -53,6 +40,8 @@ export interface RunOperator {
   /** Everything that a replay of the run needs, as plain JSON, for `replayFixture`. It holds inputs and results. */
   export(runId: string): Promise<RunHistory>
   list(query: RunQuery): Promise<RunPage>
+  /** A page of what the run emitted, in order. */
+  events(runId: string, query?: OutputQuery): Promise<OutputPage>
   /** Delivered once, however often it is sent under its id. False when it was there already. */
   signal(runId: string, name: string, payload: unknown, options?: { readonly id?: string }): Promise<boolean>
   /** Ends a run; whatever is under way records nothing any more. False when it had ended before. */
@@ -134,54 +123,53 @@ export function createRunOperator(
     return changed
   }
 
+  async function signal(
+    runId: string,
+    name: string,
+    payload: unknown,
+    { id = crypto.randomUUID() }: { readonly id?: string } = {},
+  ): Promise<boolean> {
+    checkName('signal', name)
+    checkId('signal', id)
+    const text = recordedText('The signal', payload)
+    const sent = await change(async (by): Promise<boolean | string> => {
+      // Its number decides which wait gets it.
+      const live = await makeDue(by, runId)
+      if (!live) {
+        if (await isThere(by, runId, id)) return false
+        const { state, continuedAs } = await rowBy(by, runId)
+        if (continuedAs !== null) return continuedAs
+        throw new OnceError('not_found', `The run ${runId} has ended as ${state}.`, { next: 'Start another run.' })
+      }
+      const added = await by(
+        `insert into onceonly_run_signals (run_id, id, name, number, payload)
+          select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
+          having count(*) < ? and coalesce(sum(octet_length(payload)), 0) < ?
+          on conflict (run_id, id) do nothing returning id`,
+        [runId, id, name, sql.secret(text), runId, limits.runSignals, limits.runJournalChars],
+      )
+      if (added.length > 0) return true
+      if (await isThere(by, runId, id)) return false
+      const most = `${limits.runSignals} signals or ${limits.runJournalChars} bytes of them`
+      throw new RunError('run_too_long', `The run ${runId} has ${most}.`, { details: { runId, signal: name } })
+    })
+    return typeof sent === 'string' ? await signal(sent, name, payload, { id }) : sent
+  }
+
   return {
     row,
     wake: async (runId) => {
       await makeDue(query, runId)
       near.wake()
     },
-    get: async (runId) => viewOf(await row(runId), await entriesOf(runId)),
+    get: async (runId) => {
+      const found = await row(runId)
+      return viewOf(found, await entriesOf(runId), (await attributesOf(sql, [runId])).get(runId))
+    },
+    events: (runId, wanted) => readOutputs(sql, runId, wanted),
     export: async (runId) => historyOf(await row(runId), await entriesOf(runId)),
-    async list({ limit = limits.pageRows, cursor = null, ...wanted }) {
-      if (!Number.isSafeInteger(limit) || limit < 1) throw new OnceError('bad_option', 'A page has 1 run or more.')
-      const { text, values } = filterOf(sql, wanted, cursor)
-      const rows = await query(
-        `select ${runColumns} from onceonly_runs ${text} order by started_at desc, id desc limit ?`,
-        [...values, Math.min(limit, limits.pageRows)],
-      )
-      const runs = rows.map(runOf)
-      const last = runs.at(-1)
-      const full = runs.length === Math.min(limit, limits.pageRows)
-      return {
-        runs: runs.map((each) => summaryOf(each)),
-        cursor: full && last !== undefined ? `${last.startedAt} ${last.id}` : null,
-      }
-    },
-    async signal(runId, name, payload, { id = crypto.randomUUID() } = {}) {
-      checkName('signal', name)
-      checkId('signal', id)
-      const text = recordedText('The signal', payload)
-      return change(async (by) => {
-        // Its number decides which wait gets it.
-        const live = await makeDue(by, runId)
-        if (!live) {
-          if (await isThere(by, runId, id)) return false
-          const { state } = await rowBy(by, runId)
-          throw new OnceError('not_found', `The run ${runId} has ended as ${state}.`, { next: 'Start another run.' })
-        }
-        const added = await by(
-          `insert into onceonly_run_signals (run_id, id, name, number, payload)
-            select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
-            having count(*) < ? and coalesce(sum(octet_length(payload)), 0) < ?
-            on conflict (run_id, id) do nothing returning id`,
-          [runId, id, name, sql.secret(text), runId, limits.runSignals, limits.runJournalChars],
-        )
-        if (added.length > 0) return true
-        if (await isThere(by, runId, id)) return false
-        const most = `${limits.runSignals} signals or ${limits.runJournalChars} bytes of them`
-        throw new RunError('run_too_long', `The run ${runId} has ${most}.`, { details: { runId, signal: name } })
-      })
-    },
+    list: (wanted) => listRuns(sql, wanted),
+    signal,
     async cancel(runId) {
       await row(runId)
       const ended = await tree.cancel(runId)
@@ -266,29 +254,4 @@ function changeOf(resolution: Resolution, now: number, before: readonly AttemptF
     case 'not_done':
       return { ...blank, state: 'retrying', dueAt: now, failures: JSON.stringify(allDefinite(before)) }
   }
-}
-
-/** Only what is asked for stands in the text, so that the index that fits is found. */
-function filterOf(
-  { dialect }: SqlSeam,
-  { state, definition, queue, scope }: Pick<RunQuery, 'state' | 'definition' | 'queue' | 'scope'>,
-  cursor: string | null,
-): { readonly text: string; readonly values: readonly SqlValue[] } {
-  const parts: [text: string, ...SqlValue[]][] = []
-  if (scope !== undefined) parts.push([`${scopeSql(dialect)} = ?`, scope])
-  // One of our own words, and in the text, because an index for one state is found only so.
-  if (state !== undefined) parts.push(state === 'unknown' ? ["state = 'unknown'"] : ['state = ?', state])
-  if (definition !== undefined) parts.push(['definition = ?', definition])
-  if (queue !== undefined) parts.push(['queue = ?', queue])
-  if (cursor !== null) parts.push(['(started_at, id) < (?, ?)', ...readCursor(cursor)])
-  const text = parts.length === 0 ? '' : `where ${parts.map(([condition]) => condition).join(' and ')}`
-  return { text, values: parts.flatMap(([, ...values]) => values) }
-}
-
-function readCursor(cursor: string): [number, string] {
-  const space = cursor.indexOf(' ')
-  const before = Number(cursor.slice(0, space))
-  if (space < 1 || !Number.isSafeInteger(before))
-    throw new OnceError('bad_option', '`cursor` must be one that an earlier page returned.')
-  return [before, cursor.slice(space + 1)]
 }

@@ -1,15 +1,17 @@
 import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
+import { checkAttributes } from './attributes.ts'
 import { isWithin } from './branch.ts'
 import { childFailed, childWork, readChild } from './child-plan.ts'
-import type { CleanUp } from './clean-up.ts'
-import { hasSlept, isCleanUp } from './clean-up.ts'
+import type { CleanUp } from './clean-up-path.ts'
+import { hasSlept, isCleanUp } from './clean-up-path.ts'
 import type { RunContext } from './context.ts'
 import { checkName } from './definition.ts'
 import type { Entry, EntryKind, RecordedValue, RunRow, ValueTypes } from './entry.ts'
 import { readWon } from './fork.ts'
 import { pathOf, stepKey } from './key.ts'
 import { stepFailed, tooLong } from './problems.ts'
+import { recordedText } from './recordable.ts'
 import type { StepFunction, StepOptions } from './steps.ts'
 import { workOf } from './steps.ts'
 
@@ -36,6 +38,9 @@ export interface Stage {
   readonly ticks: Map<string, number>
   /** Settles when the code waits for something that was never recorded. */
   stuck(): Promise<void>
+  /** The input with which the code would continue as a new run. */
+  readonly continued: Promise<unknown>
+  continueWith(input: unknown): void
   /** What the code declared for a cancel. */
   readonly cleanUps: CleanUp[]
   /** Whether anything is recorded in a branch behind the place that the code has come to. */
@@ -78,6 +83,7 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   const { values, versions } = askedFor(entries)
   const steps: ReplayedStep[] = []
   const cleanUps: CleanUp[] = []
+  const continued = Promise.withResolvers<unknown>()
   let stuck = Promise.withResolvers<void>()
   /** The journal was full: every step that is not in it failed so. */
   const full = run.failure?.code === 'run_too_long' ? (run.failure.data as Full | undefined) : undefined
@@ -94,6 +100,8 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
     ticks: new Map(),
     stuck: () => (stuck = Promise.withResolvers<void>()).promise,
     cleanUps,
+    continued: continued.promise,
+    continueWith: continued.resolve,
     isFollowed: (branch) => (passed.get(branch) ?? 0) < (byBranch.get(branch)?.length ?? 0),
     steps: () => steps,
     came(step, branch) {
@@ -192,6 +200,11 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     return fed(came(id, kind, plan, work))
   }
 
+  /** What has no result: where the run has not come here yet, nothing behind it is known. */
+  async function told(step: ReplayedStep): Promise<void> {
+    if (step.recorded === null && step.pending) await stage.hold(step)
+  }
+
   function value<K extends keyof ValueTypes>(kind: K, make: () => ValueTypes[K]): ValueTypes[K] {
     const recorded = stage.value(branch, kind)
     return recorded === undefined ? make() : (recorded.value as ValueTypes[K])
@@ -216,6 +229,18 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       const { plan, fingerprint } = childWork(definition, options)
       const work = { fingerprint, unstable: [] }
       return (await fed(came(definition.name, 'child', { value: decodeValue(plan) }, work))) as never
+    },
+    emit: async (name, value) => {
+      const plan = { value: decodeValue(recordedText(`The event ${name}`, value)) }
+      await told(came(name, 'event', plan))
+    },
+    setAttributes: async (attributes) => {
+      checkAttributes(attributes)
+      await told(came('attributes', 'attributes', { value: attributes }))
+    },
+    continueAsNew(input) {
+      stage.continueWith(decodeValue(recordedText('The input of the next run', input)))
+      return new Promise<never>(() => {})
     },
     async onCancel(id, act) {
       const declared = came(id, 'clean-up')

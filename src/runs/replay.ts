@@ -4,7 +4,7 @@ import { limits } from '../ledger/core/limits.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
 import { failureOf } from '../ledger/core/verdict.ts'
 import { readChild } from './child-plan.ts'
-import { cleanUpPath } from './clean-up.ts'
+import { cleanUpPath } from './clean-up-path.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Difference } from './diff.ts'
 import { differences, isIgnored, longestRising } from './diff.ts'
@@ -127,6 +127,7 @@ function endOf(stage: Stage, work: () => Promise<unknown>): Promise<End> {
       (error: unknown): End => ({ kind: 'threw', failure: failureOf(error) }),
     ),
     stuck.then((): End => ({ kind: 'stuck' })),
+    stage.continued.then((input): End => ({ kind: 'continued', input })),
   ])
 }
 
@@ -145,12 +146,21 @@ function timedOut(stage: Stage, timeoutMs: number): OnceError {
 type End =
   | { readonly kind: 'returned'; readonly value: unknown }
   | { readonly kind: 'threw'; readonly failure: Failure }
+  /** It would continue as a new run, with this input. */
+  | { readonly kind: 'continued'; readonly input: unknown }
   /** It waits for something that the record does not have. */
   | { readonly kind: 'stuck' }
 
 function resultOf(run: RunRow, end: End): Compared {
-  const original = run.result === null ? undefined : decodeValue(run.result)
+  const recorded = run.result === null ? undefined : decodeValue(run.result)
+  const original = run.continuedAs === null ? recorded : { continueAsNew: recorded }
   switch (end.kind) {
+    case 'continued': {
+      const replayed = { continueAsNew: end.input }
+      const diff = run.state === 'succeeded' ? differences(original, replayed) : []
+      const identical = run.state === 'succeeded' ? diff.length === 0 : run.endedAt === null ? null : false
+      return { original, replayed, identical, diff }
+    }
     case 'returned': {
       const diff = run.state === 'succeeded' ? differences(original, end.value) : []
       const isOpen = run.endedAt === null || run.state === 'cancelled'

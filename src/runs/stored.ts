@@ -5,7 +5,7 @@ import type { Entry, EntryKind, EntryState, QueuePlace, RunRow, RunState, Signal
 /** How runs and journals stand in their tables, and how they are read back. */
 
 export const runColumns =
-  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts, takeovers, timeout_ms, deadline_at, queue, queue_key, dedup_key, priority, ready_at, admitted_at, parent, if_parent_ends, cancelled_at, forked_from'
+  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts, takeovers, timeout_ms, deadline_at, queue, queue_key, dedup_key, priority, ready_at, admitted_at, parent, if_parent_ends, cancelled_at, forked_from, continues, continued_as'
 
 export function runOf(row: SqlRow): RunRow {
   const text = (name: string) => row[name] as string
@@ -34,6 +34,8 @@ export function runOf(row: SqlRow): RunRow {
     ifParentEnds: row['if_parent_ends'] as RunRow['ifParentEnds'],
     cancelledAt: numberOrNull(row['cancelled_at']),
     forkedFrom: row['forked_from'] as string | null,
+    continues: row['continues'] as string | null,
+    continuedAs: row['continued_as'] as string | null,
   }
 }
 

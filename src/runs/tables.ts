@@ -89,6 +89,15 @@ function tables(big: string): readonly string[] {
       at ${big} not null,
       primary key (run_id, key)
     )`,
+    // What runs emitted is read by its place, without the steps around it.
+    `create index onceonly_run_steps_events on onceonly_run_steps (run_id, position) where kind = 'event'`,
+    `create table onceonly_run_attributes (
+      run_id text not null,
+      name text not null,
+      value text not null,
+      primary key (run_id, name)
+    )`,
+    'create index onceonly_run_attributes_value on onceonly_run_attributes (name, value, run_id)',
     `create table onceonly_run_signals (
       run_id text not null,
       id text not null,
@@ -143,6 +152,7 @@ export const runMigrations: readonly Migration[] = [
       onceonly_runs: { input: 'secret', input_fingerprint: 'secret', result: 'secret', failure: 'secret' },
       onceonly_run_steps: Object.fromEntries(encryptedEntryColumns.map((name) => [name, 'secret'])),
       onceonly_run_signals: { payload: 'secret' },
+      onceonly_run_attributes: { value: 'lookup' },
     },
   },
   // Few runs wait for an operator: this finds and counts them without a scan of all the others.

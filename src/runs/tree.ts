@@ -1,7 +1,8 @@
 import { limits } from '../ledger/core/limits.ts'
-import type { SqlSeam } from '../ledger/store/sql.ts'
+import type { Script, SqlSeam } from '../ledger/store/sql.ts'
+import { setAttributes } from './attributes.ts'
 import { cancelOne, cancelSql, IS_LIVE } from './cancel.ts'
-import type { Entry, Holder, RunRow } from './entry.ts'
+import type { Attributes, Entry, Holder, RunRow } from './entry.ts'
 import { lockRuns } from './locks.ts'
 import { resumeOne } from './resume.ts'
 import { runColumns, runOf } from './stored.ts'
@@ -18,10 +19,12 @@ export interface Tree {
   startChild(holder: Holder, entry: Entry, child: RunRow): Promise<'started' | 'there' | 'lost'>
   /** Records that the step waits again, and resumes a child that failed or was cancelled. */
   resumeChild(holder: Holder, entry: Entry, child: Pick<RunRow, 'id' | 'ifParentEnds'>): Promise<boolean>
+  /** Records attributes of the run with the step that sets them. */
+  setAttributes(holder: Holder, entry: Entry, attributes: Attributes): Promise<boolean>
   /** Records that a run has declared what to do when it is cancelled. */
   declareCleanUp(holder: Holder, entry: Entry): Promise<boolean>
-  /** The run as it stands; null when there is none. */
-  row(runId: string): Promise<RunRow | null>
+  /** The run as it stands, or the last of those that continue it; null when there is none. */
+  lastOf(runId: string): Promise<RunRow | null>
   /** Records that the branch of a child lost a race, and cancels the child, unless it is to continue. */
   abandonChild(holder: Holder, entry: Entry, childId: string): Promise<boolean>
   /** Cancels a run. False when it had ended before. */
@@ -38,18 +41,39 @@ export const IS_STRAY = `if_parent_ends = 'cancel' and ${IS_LIVE}
 export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): Tree {
   const { dialect, query } = sql
 
-  async function row(runId: string): Promise<RunRow | null> {
-    const [found] = await query(`select ${runColumns} from onceonly_runs where id = ?`, [runId])
-    return found === undefined ? null : runOf(found)
+  async function lastOf(runId: string): Promise<RunRow | null> {
+    for (let id = runId; ; ) {
+      const [found] = await query(`select ${runColumns} from onceonly_runs where id = ?`, [id])
+      const run = found === undefined ? null : runOf(found)
+      if (run?.continuedAs == null) return run
+      id = run.continuedAs
+    }
+  }
+
+  /** The run to act on, locked with another one. What continues it meanwhile is locked too. */
+  function* lockLast(runId: string, also: readonly string[]): Script<string> {
+    for (let id = runId; ; ) {
+      yield* lockRuns(sql, [...also, id])
+      const [found] = yield { text: 'select continued_as from onceonly_runs where id = ?', values: [id] }
+      const next = found?.['continued_as'] as string | null | undefined
+      if (typeof next !== 'string') return id
+      id = next
+    }
   }
 
   return {
-    row,
+    lastOf,
     startChild: (holder, entry, child) =>
       sql.script(function* () {
         // The fence is checked with the entry: a parent that was cancelled meanwhile starts nothing.
         if ((yield writes.putStatement(holder, entry)).length === 0) return 'lost'
         return (yield startStatement(sql, child)).length > 0 ? 'started' : 'there'
+      }),
+    setAttributes: (holder, entry, attributes) =>
+      sql.script(function* () {
+        if ((yield writes.putStatement(holder, entry)).length === 0) return false
+        yield* setAttributes(sql, holder.runId, attributes)
+        return true
       }),
     declareCleanUp: (holder, entry) =>
       sql.script(function* () {
@@ -60,27 +84,26 @@ export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): 
       }),
     resumeChild: (holder, entry, { id, ifParentEnds }) =>
       sql.script(function* () {
-        yield* lockRuns(sql, [holder.runId, id])
+        const last = yield* lockLast(id, [holder.runId])
         if ((yield writes.putStatement(holder, entry)).length === 0) return false
-        yield* resumeOne(sql, id)
+        yield* resumeOne(sql, last)
         yield {
           text: 'update onceonly_runs set if_parent_ends = ? where id = ? and parent = ?',
-          values: [ifParentEnds, id, holder.runId],
+          values: [ifParentEnds, last, holder.runId],
         }
         return true
       }),
     abandonChild: (holder, entry, childId) =>
       sql.script(function* () {
-        yield* lockRuns(sql, [holder.runId, childId])
+        const last = yield* lockLast(childId, [holder.runId])
         if ((yield writes.putStatement(holder, entry)).length === 0) return false
-        yield* cancelOne(sql, childId, "and parent = ? and if_parent_ends = 'cancel'", [holder.runId])
+        yield* cancelOne(sql, last, "and parent = ? and if_parent_ends = 'cancel'", [holder.runId])
         return true
       }),
     async cancel(runId) {
-      const parent = (await row(runId))?.parent ?? null
+      const parent = (await lastOf(runId))?.parent ?? null
       return sql.script(function* () {
-        yield* lockRuns(sql, parent === null ? [runId] : [runId, parent])
-        return yield* cancelOne(sql, runId)
+        return yield* cancelOne(sql, yield* lockLast(runId, parent === null ? [] : [parent]))
       })
     },
     async passDown() {

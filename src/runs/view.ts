@@ -1,7 +1,16 @@
 import { decodeValue } from '../ledger/core/codec.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
 import { readChild, recordedChild } from './child-plan.ts'
-import type { AttemptFailure, Entry, EntryKind, EntryState, QueuePlace, RunRow, RunState } from './entry.ts'
+import type {
+  AttemptFailure,
+  AttributeValue,
+  Entry,
+  EntryKind,
+  EntryState,
+  QueuePlace,
+  RunRow,
+  RunState,
+} from './entry.ts'
 
 export interface StepView {
   readonly id: string
@@ -44,14 +53,18 @@ export interface RunView {
   readonly cancelledAt: number | null
   /** Where it was forked off another run; null for a run that was not. */
   readonly forkedFrom: { readonly runId: string; readonly key: string } | null
+  /** The run that continues this one, under its definition: this one has ended for it. */
+  readonly continuedAs: string | null
+  /** What its body set, to be found by. */
+  readonly attributes: Readonly<Record<string, AttributeValue>>
   readonly steps: readonly StepView[]
 }
 
-export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
+export function summaryOf(run: RunRow, attributes: RunView['attributes'] = {}): Omit<RunView, 'steps'> {
   const { id: runId, definition, version, state, failure, dueAt, startedAt, endedAt, restarts } = run
   const { deadlineAt, queue, parent, cancelledAt } = run
   const input = decodeValue(run.input)
-  const result = run.result === null ? undefined : decodeValue(run.result)
+  const result = run.result === null || run.continuedAs !== null ? undefined : decodeValue(run.result)
   return {
     runId,
     definition,
@@ -69,6 +82,8 @@ export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
     parent,
     cancelledAt,
     forkedFrom: forkOf(run.forkedFrom),
+    continuedAs: run.continuedAs,
+    attributes,
   }
 }
 
@@ -78,9 +93,9 @@ function forkOf(text: string | null): RunView['forkedFrom'] {
   return { runId: text.slice(space + 1), key: text.slice(0, space) }
 }
 
-export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
+export function viewOf(run: RunRow, entries: readonly Entry[], attributes: RunView['attributes'] = {}): RunView {
   return {
-    ...summaryOf(run),
+    ...summaryOf(run, attributes),
     steps: entries.filter(({ kind }) => kind !== 'end').map((entry) => stepViewOf(run, entry)),
   }
 }

@@ -22,6 +22,7 @@ import type { Execution, Surroundings } from './execution.ts'
 import { createExecution } from './execution.ts'
 import { keepLast } from './fork.ts'
 import type { Holding } from './holding.ts'
+import { newRun, nextId } from './new-run.ts'
 import { storableFailure } from './problems.ts'
 import { recordable } from './recordable.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -330,7 +331,7 @@ export function createWorker(options: WorkerOptions): Worker {
     try {
       const end = check(run, await endOf(execution, definition))
       if (end.kind === 'lost') emit({ kind: 'lost', runId: run.id })
-      else await leave(execution, run.definition, leavingOf(execution, end))
+      else await leave(execution, run.definition, leavingOf(execution, end, definition))
       if (end.kind === 'suspended' && end.suspension.handedOver === true && !draining) more = true
     } finally {
       executions.delete(execution)
@@ -416,7 +417,8 @@ async function endOf(execution: Execution, definition: RunDefinition): Promise<E
   )
   const suspending = execution.suspended.then((suspension): End => ({ kind: 'suspended', suspension }))
   const parting = execution.diverged.then((error): End => ({ kind: 'threw', error }))
-  return Promise.race([losing, suspending, parting, bodyOf(execution, definition, run)])
+  const continuing = execution.continued.then((input): End => ({ kind: 'continued', input }))
+  return Promise.race([losing, suspending, parting, continuing, bodyOf(execution, definition, run)])
 }
 
 async function bodyOf(execution: Execution, definition: RunDefinition, run: RunRow): Promise<End> {
@@ -430,8 +432,17 @@ async function bodyOf(execution: Execution, definition: RunDefinition, run: RunR
   }
 }
 
-function leavingOf({ run, announced }: Execution, end: Exclude<End, { kind: 'lost' }>): Leaving {
-  const holder = { runId: run.id, fence: run.fence, parent: run.parent, leftOpen: announced.leftOpen() }
+/** The row of the run that takes over: of today's version, and with the same parent. */
+function nextOf({ run, taken, around }: Execution, definition: RunDefinition, input: string): Leaving['next'] {
+  const given = { runId: nextId(run), input: decodeValue(input) }
+  const { parent, ifParentEnds, id: continues } = run
+  const row = newRun(definition, given, { worker: null, now: around.nearNow(), parent, ifParentEnds, continues })
+  return { row, taken: [...taken] }
+}
+
+function leavingOf(execution: Execution, end: Exclude<End, { kind: 'lost' }>, definition: RunDefinition): Leaving {
+  const { run, announced } = execution
+  const holder = { runId: run.id, fence: run.fence, parent: run.parent, next: null, leftOpen: announced.leftOpen() }
   const blank = { dueAt: null, result: null, failure: null, ended: true }
   const failed = (error: unknown): Leaving => {
     const failure = storableFailure(error, isOnceError(error) ? error.details : undefined)
@@ -448,6 +459,14 @@ function leavingOf({ run, announced }: Execution, end: Exclude<End, { kind: 'los
       if ('problem' in encoded) return failed(new OnceError('bad_input', `The result of the run ${encoded.problem}.`))
       return { ...holder, ...blank, state: 'succeeded', result: encoded.text }
     }
+    case 'continued':
+      return {
+        ...holder,
+        ...blank,
+        state: 'succeeded',
+        result: end.input,
+        next: nextOf(execution, definition, end.input),
+      }
     case 'cleaned':
       return { ...holder, ...blank, state: 'cancelled' }
     case 'threw':

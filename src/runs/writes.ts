@@ -2,6 +2,8 @@ import type { GroupCommit } from '../ledger/store/group-commit.ts'
 import { createGroupCommit, isStatementSpoiled } from '../ledger/store/group-commit.ts'
 import type { Script, SqlRow, SqlSeam, SqlTx, Statement } from '../ledger/store/sql.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Next } from './continued.ts'
+import { startNext } from './continued.ts'
 import type { Entry, Holder, RunRow, RunState } from './entry.ts'
 import { lockRuns, markDue } from './locks.ts'
 import { createPuts } from './puts.ts'
@@ -19,6 +21,8 @@ export interface Leaving extends Holder {
   readonly leftOpen: LeftOpen
   /** The run that waits for its end, and becomes due with it. */
   readonly parent: string | null
+  /** The run that continues it. */
+  readonly next: Next | null
 }
 
 export type LeftOpen = 'by_none' | 'by_an_earlier_worker' | 'by_this_worker'
@@ -112,6 +116,7 @@ const startColumns = {
   parent: 'text',
   if_parent_ends: 'text',
   forked_from: 'text',
+  continues: 'text',
 } as const
 
 async function startAll(
@@ -182,7 +187,7 @@ function startRecord(
     timeout_ms,
     parent,
   }
-  return { ...known, if_parent_ends: run.ifParentEnds, forked_from: run.forkedFrom }
+  return { ...known, if_parent_ends: run.ifParentEnds, forked_from: run.forkedFrom, continues: run.continues }
 }
 
 async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {
@@ -206,26 +211,32 @@ const leaveColumns = {
 
 async function leaveAll(sql: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
   const leaves = leaveStatement(sql, items)
+  const next = new Map(items.flatMap(({ runId, next: each }) => (each === null ? [] : [[runId, each]])))
   const parentOf = new Map(
     items.flatMap(({ runId, parent, ended }) => (ended && parent !== null ? [[runId, parent]] : [])),
   )
   const rows =
-    parentOf.size === 0
+    parentOf.size + next.size === 0
       ? await sql.query(leaves.text, leaves.values, { hot: true })
-      : await sql.script(() => leaveChildren(sql, items, leaves, parentOf))
+      : await sql.script(() => leaveTogether(sql, items, leaves, parentOf, next))
   const left = new Set(rows.map(({ id }) => id))
   return items.map(({ runId }) => left.has(runId))
 }
 
-/** Ends of children: the parent becomes due in the transaction that records the end. */
-function* leaveChildren(
+/** The parent of a child becomes due in the transaction that records the end; so does the run that continues another one. */
+function* leaveTogether(
   sql: SqlSeam,
   items: readonly Leaving[],
   leaves: Statement,
   parentOf: ReadonlyMap<string, string>,
+  next: ReadonlyMap<string, Next>,
 ): Script<readonly SqlRow[]> {
   yield* lockRuns(sql, [...items.map(({ runId }) => runId), ...parentOf.values()])
   const rows = yield leaves
+  for (const { id } of rows) {
+    const each = next.get(id as string)
+    if (each !== undefined) yield* startNext(sql, id as string, each, (row) => startStatement(sql, row))
+  }
   const parents = rows.flatMap(({ id }) => parentOf.get(id as string) ?? [])
   if (parents.length > 0) yield markDue(sql, [...new Set(parents)])
   return rows

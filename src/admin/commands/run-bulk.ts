@@ -5,7 +5,7 @@ import { texts, type Values, whole, withDefault } from './argument.ts'
 import { act, type Context, given } from './command.ts'
 import { since } from './paging.ts'
 import { badArgument, notFound } from './refusal.ts'
-import { runFilter, runsOf } from './run-filter.ts'
+import { filtersOf, runFilter, runsOf } from './run-filter.ts'
 
 /** What can be done to many runs at once. */
 type How = 'cancel' | 'resume' | 'retry'
@@ -105,11 +105,8 @@ interface Picked {
   readonly more: boolean
 }
 
-async function named(
-  context: Context,
-  { runIds, state, definition, queue, scope, since: from }: Values<typeof picked>,
-): Promise<Picked> {
-  if ([state, definition, queue, scope, from].some((filter) => filter !== undefined)) {
+async function named(context: Context, { runIds, limit: _limit, ...filters }: Values<typeof picked>): Promise<Picked> {
+  if (Object.values(filters).some((filter) => filter !== undefined)) {
     throw badArgument('runIds', 'and filters exclude each other: name the runs, or say which')
   }
   const operator = runsOf(context)
@@ -117,14 +114,15 @@ async function named(
 }
 
 async function matching(context: Context, args: Values<typeof picked>): Promise<Picked> {
-  const { state, definition, queue, scope, since: from, limit } = args
-  if ([state, definition, queue, scope, from].every((filter) => filter === undefined)) {
+  const { runIds: _ids, limit, ...filters } = args
+  const { since: from } = filters
+  if (Object.values(filters).every((filter) => filter === undefined)) {
     throw badArgument(
       'runIds',
-      'is missing. Name runs, or say which: --state, --definition, --queue, --scope or --since',
+      'is missing. Name runs, or say which: --state, --definition, --queue, --parent, --attributes, --scope or --since',
     )
   }
-  const page = await runsOf(context).list({ limit, ...given({ state, definition, queue, scope }) })
+  const page = await runsOf(context).list({ limit, ...filtersOf(filters) })
   const runs = await since(context, from, page.runs, ({ startedAt }) => startedAt)
   // Newest first: what is older than the time ends the list.
   return { runs, more: page.cursor !== null && runs.length === page.runs.length }

@@ -1,12 +1,12 @@
-import { MINUTE } from '../../ledger/core/limits.ts'
+import { limits, MINUTE } from '../../ledger/core/limits.ts'
 import type { RunView } from '../../runs/view.ts'
-import { flag, text } from './argument.ts'
+import { flag, json, optional, text, whole, withDefault } from './argument.ts'
 import { act, type CommandParts, type Context, given, read, type StepResolution } from './command.ts'
 import { paging, timeOf } from './paging.ts'
 import { FOUND_FAILED, resolution } from './record-actions.ts'
 import { notFound } from './refusal.ts'
 import { bulkRunCommands } from './run-bulk.ts'
-import { runFilter, runsOf } from './run-filter.ts'
+import { filtersOf, runFilter, runsOf } from './run-filter.ts'
 
 /** A worker looks for due runs every few seconds. */
 const STUCK_MS = 5 * MINUTE
@@ -23,8 +23,8 @@ export const runCommands = {
     },
     needs: ['runs'],
     path: '/runs',
-    async read(context, { stuck, since: from, state, definition, queue, scope, limit, cursor = null }) {
-      const page = await runsOf(context).list({ limit, cursor, ...given({ state, definition, queue, scope }) })
+    async read(context, { stuck, since: from, limit, cursor = null, ...filters }) {
+      const page = await runsOf(context).list({ limit, cursor, ...filtersOf(filters) })
       const oldest = await timeOf(context, from)
       const late = stuck ? (await context.admin.now()) - STUCK_MS : null
       const rows = page.runs
@@ -64,8 +64,40 @@ export const runCommands = {
     path: '/runs/:runId/export',
     read: (context, args) => runsOf(context).export(args.runId),
   }),
+  'run.events': read({
+    summary: 'what a run emitted, in order',
+    arguments: {
+      runId,
+      after: withDefault(whole('only behind this cursor', { least: 0, most: Number.MAX_SAFE_INTEGER }), 0),
+    },
+    words: ['runId'],
+    needs: ['runs'],
+    path: '/runs/:runId/events',
+    read: (context, { runId: id, after }) => runsOf(context).events(id, { after }),
+    forViewer: (page) => ({ ...page, events: page.events.map((event) => ({ ...event, value: null })) }),
+  }),
+  'run.fork': act({
+    summary: 'start a new run from a step of an old one',
+    arguments: {
+      runId,
+      newId: text('the id of the new run'),
+      from: text('the first step that it does itself: its id, or its key'),
+      tick: withDefault(whole('which execution of this step, from 0', { least: 0, most: limits.runEntries }), 0),
+      input: optional(json('another input, as JSON')),
+    },
+    words: ['runId', 'newId'],
+    needs: ['runs'],
+    find: (context, args) => runsOf(context).get(args.runId),
+    forViewer: withoutContents,
+    target: ({ runId: id, newId, from, tick }) => ({ runId: id, newId, from, tick }),
+    question: (args, run) => `Start ${args.newId} from the step ${args.from} of ${run.runId}, which is ${run.state}?`,
+    async act(context, { runId: id, newId, from, tick, input }) {
+      await runsOf(context).fork(id, { runId: newId, from, tick, ...given({ input }) })
+      return { done: true, runId: newId }
+    },
+  }),
   'run.cancel': onRun('cancel', 'Cancel', 'end a run'),
-  'run.resume': onRun('resume', 'Resume', 'continue a failed or parked run, after a fix'),
+  'run.resume': onRun('resume', 'Resume', 'continue a failed, cancelled or parked run, after a fix'),
   'run.retry': onRun('retry', 'Retry', 'try the steps of a run that wait for their next attempt now'),
   ...bulkRunCommands,
   'run.resolve': act({

@@ -310,6 +310,8 @@ function runsOf(store: SqlStore, now: () => Promise<number>, has: (room: string)
     list: async (query) => ((await has(RUN_ROOM)) ? await runs.list(query) : { runs: [], cursor: null }),
     get: (runId) => known(runId).then(() => runs.get(runId)),
     export: (runId) => known(runId).then(() => runs.export(runId)),
+    events: (runId, ...args) => known(runId).then(() => runs.events(runId, ...args)),
+    fork: (runId, ...args) => known(runId).then(() => runs.fork(runId, ...args)),
     signal: (runId, ...args) => known(runId).then(() => runs.signal(runId, ...args)),
     cancel: (runId) => known(runId).then(() => runs.cancel(runId)),
     resume: (runId) => known(runId).then(() => runs.resume(runId)),

@@ -278,6 +278,12 @@ export const limits = {
   runKeepMs: 90 * DAY,
   /** Steps whose follower a process remembers: names of steps may be made up, and each is small. */
   runFollowers: 10_000,
+  /** Attributes of one run: each is a row by which runs are found. */
+  runAttributes: 32,
+  /** An attribute is a word to look for, not a text to read. */
+  runAttributeChars: 256,
+  /** A stream of events without any sends a sign of life this often: proxies close silent connections after a minute. */
+  runEventPulseMs: 15 * SECOND,
   /** Ended runs removed by one step of the sweep, so that a step is a short transaction. */
   runSweepRuns: 200,
   /** The longest timeout of a run: beyond it, a run is not limited but forgotten. */

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { defineRun } from 'onceonly/run'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
+
+const counter = defineRun('counter', async (run, given: { count: number; most: number }): Promise<number> => {
+  const { count, most } = given
+  await run.setAttributes({ count })
+  if (count >= most) return count
+  const added = await run.waitFor<number>('add')
+  return run.continueAsNew({ count: count + (added.kind === 'received' ? added.payload : 0), most })
+})
+
+onEveryRunStore(
+  'a run continues as new ones: signals and attributes go with it, and its callers get the last result',
+  async (world) => {
+    const { start, signal, get, list, replay } = await world.engine({ runs: [counter] })
+    const handle = await start(counter, { runId: 'c', input: { count: 0, most: 6 } })
+    // All of them go to the first run; those that it does not take go with it, or find it.
+    for (const n of [1, 2, 3]) await signal('c', 'add', n, { id: `s${n}` })
+    assert.equal(await handle.result(), 6)
+    assert.equal(await signal('c', 'add', 1, { id: 's1' }), false, 'a signal is delivered once')
+    const first = await get('c')
+    assert.deepEqual([first.state, first.continuedAs, first.attributes], ['succeeded', 'c#2', { count: 0 }])
+    assert.deepEqual((await list({})).runs.map(({ runId }) => runId).sort(), ['c', 'c#2', 'c#3', 'c#4'])
+    assert.deepEqual((await get('c#4')).attributes, { count: 6 })
+    assert.equal((await replay('c')).verdict, 'identical')
+    assert.equal(await (await start(counter, { runId: 'c', input: { count: 0, most: 6 } })).result(), 6)
+  },
+)
+
+onEveryRunStore('a parent waits for the last of the runs of its child, and cancels that one', async (world) => {
+  const parent = defineRun('parent', (run, most: number) =>
+    run.child(counter, { id: `child of ${run.runId}`, input: { count: 0, most } }),
+  )
+  const { start, signal, get, cancel } = await world.engine({ runs: [counter, parent] })
+  const handle = await start(parent, { runId: 'p', input: 2 })
+  const waits = (id: string) =>
+    until(
+      'it waits',
+      () => get(id).catch(() => null),
+      (view) => view?.steps.at(-1)?.kind === 'signal' && view.state === 'sleeping',
+    )
+  await waits('child of p')
+  await signal('child of p', 'add', 1)
+  await waits('child of p#2')
+  await signal('child of p', 'add', 1)
+  assert.equal(await handle.result(), 2)
+  const other = await start(parent, { runId: 'q', input: 5 })
+  await waits('child of q')
+  await signal('child of q', 'add', 1)
+  await waits('child of q#2')
+  assert.equal(await cancel('q'), true)
+  await assert.rejects(other.result(), { code: 'run_cancelled' })
+  assert.equal((await get('child of q#2')).state, 'cancelled')
+})
+
+onEveryRunStore('continueAsNew inside of a branch is refused', async (world) => {
+  const run = defineRun('r', (context) =>
+    context.all('both', { a: (branch) => branch.continueAsNew(null), b: async () => null }),
+  )
+  const { start } = await world.engine({ runs: [run] })
+  await assert.rejects((await start(run, { runId: 'r', input: null })).result(), /outside of branches/)
+})
