@@ -45,7 +45,7 @@ export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): 
     for (let id = runId; ; ) {
       const [found] = await query(`select ${runColumns} from onceonly_runs where id = ?`, [id])
       const run = found === undefined ? null : runOf(found)
-      if (run?.continuedAs == null) return run
+      if (run === null || run.continuedAs === null) return run
       id = run.continuedAs
     }
   }
