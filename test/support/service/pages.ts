@@ -6,6 +6,8 @@ import { type Opened, openedService } from './openapi/opened.ts'
 /** A server with its pages, and a browser. */
 export interface Pages {
   readonly url: string
+  /** The folder of the server's store. */
+  readonly data: string
   readonly browser: TestBrowser
 }
 
@@ -27,6 +29,9 @@ export function openPages(): Pages {
   return {
     get url() {
       return opened.service.url
+    },
+    get data() {
+      return opened.data
     },
     get browser() {
       return browser
