@@ -40,6 +40,7 @@ export function createSlowLink(real: SocketLink, weather: () => ClientWeather): 
   return {
     changed,
     link: {
+      ...(real.format === undefined ? {} : { format: real.format }),
       get bufferedBytes() {
         return real.bufferedBytes + lateBytes
       },

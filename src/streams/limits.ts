@@ -17,6 +17,8 @@ export const streamLimits = {
   sendBytes: 256 * 1_024,
   /** And of all sessions of one connection: a few rooms at their bound, and the others as usual. */
   connectionBytes: 1_024 * 1_024,
+  /** Rooms of one connection: each is a session, with a cursor of its own. */
+  connectionRooms: 256,
   /**
    * Taken by a connection but not by the network: past it nothing more is read for it, so that a client which stops
    * reading stays small.

@@ -10,8 +10,6 @@ export const sessionLimits = {
   nameChars: 64,
   /** Regions of one room, those included that lost their log and began another: the length of every vector. */
   logs: 64,
-  /** Rooms of one connection: each is a session, with a cursor of its own. */
-  connectionRooms: 256,
   /** Sends of one session that are not answered yet: what a client's window allows, and as much on its way. */
   sendWindow: 128,
   /**

@@ -36,7 +36,7 @@ export function createLine(transport: ClientTransport, changed: () => void): Lin
       events.closed(code, reason)
     }
     const inner = transport.connect(region, {
-      opened: () => down.pass(() => over || events.opened()),
+      opened: (format) => down.pass(() => over || events.opened(format)),
       received: (data) => down.pass(() => over || events.received(data)),
       closed: (code, reason) => down.pass(() => end(code, reason)),
     })

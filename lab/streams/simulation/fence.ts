@@ -66,6 +66,7 @@ export function createFenceWatch(options: {
       heard(data) {
         const said = codecs.client.read(data)
         if (said.kind === 'bad') return judge.fail('sound', `a frame of a client cannot be read: ${said.reason}`)
+        if (said.kind === 'late') return
         const { channel, frame } = said
         if (frame.kind === 'hello') heard.set(channel, { ...frame, asked: null, resumed: false })
         const session = heard.get(channel)

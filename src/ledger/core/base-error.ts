@@ -41,11 +41,6 @@ export const commonErrors = {
     next: 'Retry: another transaction holds the row, or too many requests wait.',
   },
   stopped: { retryable: true, applied: 'no', next: 'The ledger or store was stopped; create a new one.' },
-  lease_lost: {
-    retryable: false,
-    applied: 'maybe',
-    next: 'Another attempt, or an operator, owns this identity now; stop and record nothing.',
-  },
 } as const satisfies ErrorTable
 
 export interface ErrorOptions {

@@ -53,7 +53,11 @@ export const ledgerErrors = {
     applied: 'no',
     next: 'Slow down: this caller repeats one key too often; retry after `retryAfterMs`.',
   },
-  lease_lost: commonErrors.lease_lost,
+  lease_lost: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'Another attempt, or an operator, owns this identity now; stop and record nothing.',
+  },
   lease_over: {
     retryable: false,
     applied: 'maybe',

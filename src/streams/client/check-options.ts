@@ -1,10 +1,12 @@
 import { BaseError } from '../../ledger/core/base-error.ts'
 import type { StreamClientOptions, StreamConnectionOptions, StreamRoomOptions } from './options.ts'
 
-const clientOptions = {
-  room: true,
-  regions: true,
-  transport: true,
+const shared = { regions: true, transport: true, runtime: true, bounds: true } satisfies Record<
+  keyof StreamConnectionOptions,
+  true
+>
+
+const own = {
   receiver: true,
   mode: true,
   place: true,
@@ -14,39 +16,32 @@ const clientOptions = {
   onIdentity: true,
   onDoubt: true,
   onProblem: true,
-  runtime: true,
-  bounds: true,
-} satisfies Record<keyof StreamClientOptions, true>
+} satisfies Record<keyof StreamRoomOptions, true>
 
 const modes = { 'at-most-once': true, 'at-least-once': true, 'effectively-once': true } satisfies Record<
   StreamClientOptions['mode'],
   true
 >
 
-type Known = Readonly<Record<string, true>>
-
-const { room: _room, regions, transport, runtime, bounds, ...roomOptions } = clientOptions
-const connectionOptions: Record<keyof StreamConnectionOptions, true> = { regions, transport, runtime, bounds }
-
 /** Refuses what would otherwise fail with the first connection, or silently not at all. */
 export function checkClientOptions(options: StreamClientOptions): void {
-  const refuse = refuser('createStreamClient', options, clientOptions)
+  const refuse = refuser('createStreamClient', options, { room: true, ...shared, ...own })
   checkRoute(options, refuse)
   checkRoom(options, refuse)
 }
 
 export function checkConnectionOptions(options: StreamConnectionOptions): void {
-  checkRoute(options, refuser('createStreamConnection', options, connectionOptions))
+  checkRoute(options, refuser('createStreamConnection', options, shared))
 }
 
 export function checkRoomOptions(options: StreamRoomOptions): void {
-  checkRoom(options, refuser('room', options, roomOptions))
+  checkRoom(options, refuser('room', options, own))
 }
 
 type Refuse = (option: string, what: string) => never
 
 /** Without the search for the nearest name: this is part of every page. */
-function refuser(of: string, options: object, known: Known): Refuse {
+function refuser(of: string, options: object, known: object): Refuse {
   const refuse: Refuse = (option, what) => {
     const text = `The option \`${option}\` of ${of} ${what}.`
     throw new BaseError('bad_option', text, { details: { option } })

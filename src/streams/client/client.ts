@@ -358,8 +358,7 @@ export async function openClient(options: RoomClientOptions, lines: Lines): Prom
       return outgoing.pending.length
     },
     async send(body, { replyTo: target = null } = {}) {
-      if (status === 'stopped')
-        throw new BaseError('stopped', 'The client was stopped.', { next: 'Create a new client.' })
+      if (status === 'stopped') throw new BaseError('stopped', 'The client was stopped.', { next: 'Create a new one.' })
       // Whatever else an entry has is not kept.
       const replyTo = target && { client: target.client, epoch: target.epoch, cseq: target.cseq }
       if (replyTo !== null && !mayReplyTo(replyTo)) throw targetUnknown(replyTo, 'no')

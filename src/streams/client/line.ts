@@ -1,7 +1,6 @@
 import type { Timer } from '../../runtime/runtime.ts'
 import { createClientCodec, type FrameCodec } from '../protocol/codec.ts'
 import type { ClientFrame, ServerFrame } from '../protocol/protocol.ts'
-import { closeCodes } from '../protocol/protocol.ts'
 import type { SessionBounds } from '../session-limits.ts'
 import type { ClientLink, ClientTransport } from './ports.ts'
 import type { ClientRuntime } from './runtime.ts'
@@ -37,9 +36,6 @@ interface Line {
   open(events: ChannelEvents): Channel
 }
 
-/** What is said of one session by its code must not be believed of another one that shares its connection. */
-const ofSessions: ReadonlySet<number> = new Set([closeCodes.cloned, closeCodes.fenced])
-
 export function createLines(options: LineOptions): Lines {
   const lines = new Map<string, Line>()
   return {
@@ -71,10 +67,9 @@ function createLine({ transport, runtime, bounds }: LineOptions, region: string,
     ended = true
     timer?.cancel()
     over()
-    const known = code !== null && ofSessions.has(code) ? null : code
     const left = [...channels]
     channels.clear()
-    for (const events of left) events.closed(known, reason)
+    for (const events of left) events.closed(code, reason)
   }
 
   function broken(reason: string): void {
@@ -100,9 +95,9 @@ function createLine({ transport, runtime, bounds }: LineOptions, region: string,
   }
 
   const link: ClientLink = transport.connect(region, {
-    opened() {
+    opened(format = 'json') {
       if (ended) return
-      codec = createClientCodec('json')
+      codec = createClientCodec(format)
       // Those that are added meanwhile find the connection open.
       const waiting = [...channels]
       for (const events of waiting) if (channels.has(events)) events.opened()
@@ -112,6 +107,7 @@ function createLine({ transport, runtime, bounds }: LineOptions, region: string,
       heardAtMs = runtime.monotonicMs()
       const decoded = codec.read(data)
       if (decoded.kind === 'bad') return broken(`the region sent what is no frame: ${decoded.reason}`)
+      if (decoded.kind === 'late') return
       const { channel, frame } = decoded
       // What comes for a session that is over was on its way.
       const events = numbers.get(channel)

@@ -2,7 +2,7 @@
 
 import type { DeliveryPlace } from '../parts/delivery.ts'
 import type { Pending, PendingPlace } from '../parts/sender.ts'
-import type { FrameData } from '../protocol/codec.ts'
+import type { FrameData, FrameFormat } from '../protocol/codec.ts'
 import type { LogPlace, MessageContent, Position } from '../protocol/protocol.ts'
 
 export interface ClientTransport {
@@ -11,7 +11,8 @@ export interface ClientTransport {
 }
 
 export interface LinkEvents {
-  opened(): void
+  /** What both ends agreed on. @default 'json' */
+  opened(format?: FrameFormat): void
   received(data: FrameData): void
   /** Code and reason of the close frame; null when the connection just ended. */
   closed(code: number | null, reason: string): void

@@ -20,11 +20,13 @@ export function checkSendable(message: PendingSend): void {
     )
   }
   const decoded = decodeSendFrame(text)
-  if (decoded.kind === 'bad') throw new BaseError('bad_input', `A region would refuse the message: ${decoded.reason}.`)
-  if (!hasFingerprint(decoded.frame.body, 1)) {
-    const text = `The message cannot be fingerprinted: it nests more than ${MAX_JSON_DEPTH} levels, or has half of a character.`
-    throw new BaseError('bad_input', text)
-  }
+  const reason =
+    decoded.kind === 'bad'
+      ? decoded.reason
+      : hasFingerprint(decoded.frame.body, 1)
+        ? null
+        : `more than ${MAX_JSON_DEPTH} levels, or half of a character`
+  if (reason !== null) throw new BaseError('bad_input', `A region would refuse the message: ${reason}.`)
 }
 
 /** What `canonicalValue`, by which a region takes the fingerprint, says of parsed JSON; that is too much for every page. */

@@ -37,11 +37,8 @@ export function createStreamConnection(options: StreamConnectionOptions): Stream
 
   async function room(name: string, own: StreamRoomOptions): Promise<StreamClient> {
     checkRoomOptions(own)
-    if (stopped) throw new BaseError('stopped', 'The connection was stopped.', { next: 'Create a new connection.' })
-    if (taken.has(name)) throw new BaseError('bad_option', `This connection is in the room ${name} already.`)
-    if (taken.size >= bounds.connectionRooms) {
-      throw new BaseError('bad_option', `A connection has at most ${bounds.connectionRooms} rooms.`)
-    }
+    if (stopped) throw new BaseError('stopped', 'The connection was stopped.', { next: 'Create a new one.' })
+    if (taken.has(name)) throw new BaseError('bad_option', `The connection is in the room ${name} already.`)
     taken.add(name)
     const left = () => {
       rooms.delete(name)

@@ -23,9 +23,8 @@ export class Sequencer {
       throw new BaseError(
         'lease_lost',
         `The sequencer of epoch ${this.epoch} was replaced by epoch ${this.#fencedBy}.`,
-        {
-          next: 'Stop using this one.',
-        },
+        {},
+        { retryable: false, applied: 'maybe', next: 'Stop using this one.' },
       )
     }
     return { epoch: this.epoch, place: this.#next++ }

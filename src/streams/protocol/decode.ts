@@ -16,9 +16,6 @@ import {
 } from './fields.ts'
 import type { AckResult, ClientFrame, Delivered, Entry, SendFrame, ServerFrame } from './protocol.ts'
 
-/** Of a frame that ends a session: as much as a close frame of RFC 6455 takes. */
-const REASON_CHARS_MOST = 123
-
 /** A frame, or why it is none: the reason goes into the close frame, so it is short and repeats nothing. */
 export type Decoded<F> =
   | { readonly kind: 'frame'; readonly frame: F; readonly channel: number }
@@ -156,7 +153,7 @@ function readServerFrame(from: Fields): ServerFrame {
     case 'lag':
       return { kind, missing: position(from, 'missing') }
     case 'ended':
-      return { kind, code: count(from, 'code', 1), reason: text(from, 'reason', REASON_CHARS_MOST) }
+      return { kind, code: count(from, 'code', 1), reason: text(from, 'reason') }
     case 'pong':
       return { kind }
     default:

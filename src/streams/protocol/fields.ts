@@ -80,10 +80,10 @@ export function position(from: Fields, member: string): Position {
   return counts
 }
 
-export function text(from: Fields, member: string, mostChars: number): string {
+export function text(from: Fields, member: string): string {
   const value = from[member]
-  if (typeof value === 'string' && value.length <= mostChars) return value
-  throw new FrameProblem(`\`${member}\` is not a text of at most ${mostChars} characters`)
+  if (typeof value === 'string') return value
+  throw new FrameProblem(`\`${member}\` is not a text`)
 }
 
 /** Any JSON value, but it must be there: a frame that was cut off must not pass for one that says null. */

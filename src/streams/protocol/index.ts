@@ -1,7 +1,7 @@
 /** `onceonly/stream/protocol`: the frames of a session, for clients and servers in other languages or on other sockets. */
 
 export type { Decoded } from './decode.ts'
-export { decodeClientFrame, decodeServerFrame } from './decode.ts'
+export { decodeServerFrame } from './decode.ts'
 export { isStreamName } from './fields.ts'
 export { covers, coversPlace, furthest, missingFrom } from './position.ts'
 export type {

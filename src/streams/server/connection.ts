@@ -118,6 +118,7 @@ export function createServerConnection(options: ServerConnectionOptions): Server
       if (sessions.size > 0) silence.heard()
       const decoded = codec.read(data)
       if (decoded.kind === 'bad') return end(decoded.tooLarge ? 'tooLarge' : 'badFrame', decoded.reason)
+      if (decoded.kind === 'late') return
       if (heldBytes > bounds.connectionBytes) return end('flooded', `${heldBytes} bytes wait already`)
       take(decoded, data.length)
     },

@@ -104,12 +104,6 @@ test('a room is entered once on a connection; odd names and options are refused 
   await assert.rejects(room('lobby'), /is in the room lobby already/)
   await assert.rejects(room('no such name'), /is not a name/)
   await assert.rejects(room('other', { transport: 1 } as never), /`transport` of room is unknown/)
-  const none = createStreamConnection({
-    regions: ['eu'],
-    transport: wired(() => region),
-    bounds: { connectionRooms: 0 },
-  })
-  await assert.rejects(none.room('lobby', { mode: 'at-least-once', receiver: { message() {} } }), /at most 0 rooms/)
   await connection.stop()
   await assert.rejects(room('news'), /was stopped/)
   await region.stop()

@@ -26,6 +26,8 @@ export interface WebSocketServerLike {
 
 /** An open connection, as the server has it. */
 export interface ServerSocket {
+  /** The subprotocol that was selected. */
+  readonly protocol: string
   /** Bytes that were sent and that the kernel has not taken yet. */
   readonly bufferedAmount: number
   send(data: string | Uint8Array, taken: (error?: Error | null) => void): void

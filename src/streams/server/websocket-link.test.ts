@@ -10,6 +10,7 @@ function slowSocket() {
   const waiting: { readonly bytes: number; taken(): void }[] = []
   const sizes = () => waiting.reduce((sum, { bytes }) => sum + bytes, 0)
   const socket: ServerSocket = {
+    protocol: 'onceonly.v1+json',
     get bufferedAmount() {
       return sizes()
     },

@@ -1,7 +1,7 @@
 import type { Runtime } from '../../runtime/runtime.ts'
+import { streamProtocols } from '../client/websocket.ts'
 import { streamLimits } from '../limits.ts'
 import type { Session, SessionLink } from '../ports.ts'
-import { closeCodes } from '../protocol/protocol.ts'
 import type { ServerSocket } from './websocket-driver.ts'
 
 /** A reason that RFC 6455 allows. */
@@ -19,7 +19,10 @@ export function openLink(socket: ServerSocket, runtime: Runtime, begin: (link: S
   let over = false
   let full = false
 
+  const format = socket.protocol === streamProtocols.binary ? 'binary' : 'json'
+
   const link: SocketLink = {
+    format,
     get bufferedBytes() {
       return socket.bufferedAmount
     },
@@ -48,8 +51,7 @@ export function openLink(socket: ServerSocket, runtime: Runtime, begin: (link: S
   }
 
   socket.on('message', (data, isBinary) => {
-    if (isBinary) link.close(closeCodes.badFrame, 'frames are text')
-    else session.received(String(data))
+    session.received(isBinary ? (data as Uint8Array) : String(data))
   })
   // What is too large or no WebSocket frame at all is closed by `ws`, with the code of RFC 6455; the close follows.
   socket.on('error', () => {})

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createRuntime, type Runtime, sleep } from '../../runtime/runtime.ts'
-import { STREAM_PROTOCOL, TOKEN_PREFIX } from '../client/websocket.ts'
+import { streamProtocols, TOKEN_PREFIX } from '../client/websocket.ts'
 import { streamLimits } from '../limits.ts'
 import type { Session } from '../ports.ts'
 import { closeCodes } from '../protocol/protocol.ts'
@@ -52,7 +52,7 @@ export function createSocketServer<Who>(options: SocketServerOptions<Who>): Sock
     // It would cost every connection more memory than all of its messages.
     perMessageDeflate: false,
     clientTracking: false,
-    handleProtocols: (protocols) => (protocols.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
+    handleProtocols: (offered) => Object.values(streamProtocols).find((each) => offered.has(each)) ?? false,
   })
 
   function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {

@@ -20,7 +20,7 @@ interface Raw {
 }
 
 async function connect(): Promise<Raw> {
-  const socket = new WebSocket(world.url('eu'), ['onceonly.stream.1'])
+  const socket = new WebSocket(world.url('eu'), ['onceonly.v1+json'])
   const frames: ServerFrame[] = []
   const closing = Promise.withResolvers<{ code: number; reason: string }>()
   socket.on('message', (data) => {
@@ -139,7 +139,7 @@ test('a newer connection of a client ends the older one', async () => {
 
 test('a refused token ends the handshake', async () => {
   const token = Buffer.from('wrong').toString('base64url')
-  const socket = new WebSocket(world.url('eu'), ['onceonly.stream.1', `onceonly.token.${token}`])
+  const socket = new WebSocket(world.url('eu'), ['onceonly.v1+json', `onceonly.token.${token}`])
   const { promise, resolve } = Promise.withResolvers<number | undefined>()
   socket.on('error', () => {}).once('unexpected-response', (_request, { statusCode }) => resolve(statusCode))
   assert.equal(await promise, 401)

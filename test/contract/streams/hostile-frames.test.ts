@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { closeCodes, decodeClientFrame, decodeServerFrame, type ServerFrame } from 'onceonly/stream/protocol'
+import { closeCodes, decodeServerFrame, type ServerFrame } from 'onceonly/stream/protocol'
+import { decodeClientFrame } from 'onceonly/stream/server'
 import { WebSocket } from 'ws'
 import { until } from '../../../src/testing/until.ts'
 import { openWorld, ROOM } from '../../support/streams/world.ts'
@@ -93,7 +94,7 @@ const LAST = 1_000_003
 
 /** Says all of it, and waits until the server has closed the connection, or has come to its end. */
 async function attack(lines: readonly string[]): Promise<number | 'alive'> {
-  const socket = new WebSocket(world.url('eu'), ['onceonly.stream.1'])
+  const socket = new WebSocket(world.url('eu'), ['onceonly.v1+json'])
   const over = Promise.withResolvers<number | 'alive'>()
   socket.on('close', (code) => over.resolve(code))
   socket.on('error', over.reject)

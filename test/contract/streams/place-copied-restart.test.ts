@@ -105,7 +105,7 @@ test('a message that was lost on its way is not taken for the one that a copy se
   await run(path, { room }, ({ say }) => say('before'))
   await copyFile(path, copied)
 
-  const network = createWebSocketTransport({ url: world.url })
+  const network = createWebSocketTransport({ url: world.url, frames: 'json' })
   let state: 'losing' | 'away' | 'well' = 'losing'
   let attempts = 0
   const transport: ClientTransport = {
@@ -147,7 +147,7 @@ test('a message that was lost on its way is not taken for the one that a copy se
 test('a restart after lost acknowledgements sends everything once, and reports nothing as unknown', async () => {
   const room = 'normal'
   const path = join(world.folder, 'normal.place')
-  const network = createWebSocketTransport({ url: world.url })
+  const network = createWebSocketTransport({ url: world.url, frames: 'json' })
   const deaf: ClientTransport = {
     connect: (region, events) =>
       network.connect(region, {

@@ -19,7 +19,7 @@ test('what was written offline is not taken for the messages that a copy of the 
   await before.stop()
   await copyFile(path, copied)
 
-  const network = createWebSocketTransport({ url: world.url })
+  const network = createWebSocketTransport({ url: world.url, frames: 'json' })
   let refusals: number | null = 0
   const failing: ClientTransport = {
     connect(region, events) {

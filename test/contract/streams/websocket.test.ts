@@ -90,7 +90,7 @@ const IN_FLIGHT = 51
 
 test('on a slow link more than 50 ordered messages are on their way before the first is acknowledged', () =>
   inWorld(['eu'], async (world) => {
-    const real = createWebSocketTransport({ url: world.url })
+    const real = createWebSocketTransport({ url: world.url, frames: 'json' })
     const slow = Promise.withResolvers<void>()
     let [isSlow, sent] = [false, 0]
     const transport: ClientTransport = {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { decodeClientFrame, decodeServerFrame } from 'onceonly/stream/protocol'
+import { decodeServerFrame } from 'onceonly/stream/protocol'
+import { decodeClientFrame } from 'onceonly/stream/server'
 import { assertUnpolluted, oddObject } from './odd-names.ts'
 
 const place = '{"log":"eu.1","n":1}'

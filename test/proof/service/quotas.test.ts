@@ -262,7 +262,7 @@ onEveryPlace('quotas', (place) => {
   ): Promise<{ socket: WebSocket; said: string }> {
     const socket = new WebSocket(
       `${server.url.replace('http', 'ws')}/chat/socket?region=frankfurt`,
-      'onceonly.stream.1',
+      'onceonly.v1+json',
       {
         headers: { authorization: `Bearer ${apiKey}` },
       },

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { WebSocket } from 'ws'
-import { STREAM_PROTOCOL } from '../../../src/streams/client/websocket.ts'
+import { streamProtocols } from '../../../src/streams/client/websocket.ts'
 import { until } from '../../../src/testing/until.ts'
 import { participate, ROOM } from '../../support/streams/world.ts'
 import type { Held } from './slow-process.ts'
@@ -66,7 +66,7 @@ test('a client that stops reading costs the server less than 100 KB, whatever th
 
 /** Follows the room from its end; reads until it is paused. */
 async function enter(url: string, client: string): Promise<WebSocket> {
-  const socket = new WebSocket(url, STREAM_PROTOCOL)
+  const socket = new WebSocket(url, streamProtocols.json)
   socket.on('error', () => {})
   await once(socket, 'open')
   const frames = [
