@@ -194,8 +194,8 @@ export const ordering: readonly Row[] = [
       {
         without: 'a slow link of the demo is slow',
         file: 'service/chat/slow-link.ts',
-        find: 'if (delayMs === 0 && up.empty) inner.received(text)',
-        replace: 'if (true) inner.received(text)',
+        find: 'if (delayMs === 0 && up.empty) inner.received(data)',
+        replace: 'if (true) inner.received(data)',
         noticed: [
           {
             file: chat,

@@ -168,8 +168,10 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     },
     async dueIn() {
       const [row] = await query<{ due: unknown; timeout: unknown }>(
-        `select (select due_at from onceonly_runs where due_at is not null order by due_at limit 1) - ${now} as due,
-          (select deadline_at from onceonly_runs where ${HAS_DEADLINE} order by deadline_at limit 1) - ${now} as timeout`,
+        `with clock as materialized (select ${now} as now)
+         select (select due_at from onceonly_runs where due_at is not null order by due_at limit 1) - now as due,
+          (select deadline_at from onceonly_runs where ${HAS_DEADLINE} order by deadline_at limit 1) - now as timeout
+         from clock`,
       )
       return { dueMs: numberOrNull(row?.due), timeoutMs: numberOrNull(row?.timeout) }
     },
