@@ -54,7 +54,11 @@ export function attend(world: World): { isDone(): boolean } {
     const { runs } = stateOf(database)
     const isOver = ({ id, state }: (typeof runs)[number]) =>
       state === 'succeeded' || (state === 'failed' && (resumes.get(id) ?? 0) >= MOST_RESUMES)
-    return runs.length === programs.size && runs.every(isOver)
+    // Children are there as well; those of branches that lost a race are cancelled.
+    const own = runs.filter(({ id }) => programs.has(id))
+    const children = runs.filter(({ id }) => !programs.has(id))
+    const isChildOver = (child: (typeof runs)[number]) => isOver(child) || child.state === 'cancelled'
+    return own.length === programs.size && own.every(isOver) && children.every(isChildOver)
   }
 
   async function answer(engine: Engine): Promise<void> {

@@ -1,4 +1,5 @@
 import type { RunContext } from 'onceonly/run'
+import { defineRun } from 'onceonly/run'
 import { MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
 import type { Random } from '../../../../src/testing/random.ts'
 import type { SimulatedProcess } from '../../../support/simulation.ts'
@@ -7,7 +8,8 @@ import { channelKinds } from './provider.ts'
 
 /** One thing that a run does; a run is a list of them. */
 export type Part =
-  | { readonly kind: 'plain'; readonly id: string }
+  | { readonly kind: 'plain' | 'emit'; readonly id: string }
+  | { readonly kind: 'child'; readonly id: string; readonly ms: number }
   | { readonly kind: 'send'; readonly id: string; readonly channel: ChannelKind; readonly cursed: boolean }
   | { readonly kind: 'sleep'; readonly id: string; readonly ms: number }
   | { readonly kind: 'wait'; readonly id: string; readonly timeoutMs?: number }
@@ -33,11 +35,17 @@ function makePart(random: Random, depth: number, id: string): Part {
     'all',
     'race',
     'approval',
+    'emit',
+    'child',
+    'child',
   ] as const)
   switch (kind) {
     case 'plain':
+    case 'emit':
     case 'wait':
       return { kind, id }
+    case 'child':
+      return { kind, id, ms: random.pick([0, SECOND, 2 * MINUTE]) }
     case 'send': {
       return { kind, id, channel: random.pick(channelKinds), cursed: random.chance(0.05) }
     }
@@ -89,6 +97,12 @@ export interface Stage {
   saw(place: string, value: unknown): void
 }
 
+/** What children do: they fall asleep, and their result can be recognized. */
+export const leaf = defineRun('leaf', async (run, { id, ms }: { readonly id: string; readonly ms: number }) => {
+  await run.sleep('rest', ms)
+  return run.step('answer', () => `${id} of ${run.runId}`)
+})
+
 /** Follows a program. Its ids are unique, so that sends can be distinguished without the keys. */
 export async function follow(run: RunContext, parts: readonly Part[], stage: Stage): Promise<unknown> {
   const known: unknown[] = [run.now()]
@@ -110,6 +124,10 @@ async function followPart(run: RunContext, part: Part, stage: Stage): Promise<un
       const letter = { step: `${run.runId} ${part.id}`, cursed: part.cursed }
       return run.step(part.id, { channel, retry, timeoutMs }, () => letter)
     }
+    case 'emit':
+      return run.emit(part.id, part.id)
+    case 'child':
+      return run.child(leaf, { input: { id: part.id, ms: part.ms } })
     case 'sleep':
       return run.sleep(part.id, part.ms)
     case 'wait':

@@ -6,7 +6,7 @@ import { createSimulatedDatabase } from './database.ts'
 import { judge, judgeReplays, stateOf } from './judge.ts'
 import { attend, startAll } from './operator.ts'
 import type { Breaks, Member, Rule, World } from './parts.ts'
-import { everyPart, follow, makeProgram } from './program.ts'
+import { everyPart, follow, leaf, makeProgram } from './program.ts'
 import { createOutside } from './provider.ts'
 import { line, makeQueued, watchQueue } from './queue.ts'
 
@@ -79,7 +79,7 @@ export async function simulateRuns(seed: number, size: Size = {}): Promise<Simul
     const store = database.connect(process, wire)
     const engine = await createEngine({
       store,
-      runs: [program],
+      runs: [program, leaf],
       queues: [line],
       runtime: process.runtime,
       work,
