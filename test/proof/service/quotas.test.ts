@@ -268,7 +268,10 @@ onEveryPlace('quotas', (place) => {
       },
     )
     const said = Promise.withResolvers<string>()
-    socket.on('message', (data) => said.resolve(String((JSON.parse(String(data)) as { kind: string }).kind)))
+    socket.on('message', (data) => {
+      const frame = JSON.parse(String(data)) as { kind: string; code?: number; reason?: string }
+      said.resolve(frame.kind === 'ended' ? `${frame.code} ${frame.reason}` : frame.kind)
+    })
     socket.on('close', (code, reason) => said.resolve(`${code} ${reason}`))
     socket.on('unexpected-response', (_request, response) => {
       response.setEncoding('utf8').on('data', (text) => said.resolve(`${response.statusCode} ${text}`))
