@@ -173,7 +173,8 @@ export function createRunOperator(
     async cancel(runId) {
       await row(runId)
       const ended = await tree.cancel(runId)
-      near.drop(runId)
+      // One that is cancelled already may be cleaning up here.
+      if (ended) near.drop(runId)
       // A crash before this leaves it to the next upkeep of any worker.
       if (ended) for (const id of await tree.passDown()) near.drop(id)
       near.wake()
