@@ -36,6 +36,7 @@ await engine.fork('o-1', { runId: 'o-2', from: 'paid' })
 await engine.cancel('o-2')
 await assert.rejects(engine.handle('o-2').result(), { code: 'run_cancelled' })
 assert.deepEqual(released, ['lamp'])
+console.log('shipped once; the fork was cancelled and released its lamp')
 
 await engine.stop()
 await store.stop()

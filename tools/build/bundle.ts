@@ -11,8 +11,8 @@ const programs = ['admin/cli/main.ts', 'admin/cli/replay-process.ts', 'http/gate
 
 /**
  * The JavaScript of the package: one file for each entry, and what several of them share in files of its own. Without
- * comments, which the declarations keep; functions and classes keep their names, and every statement has a line of its
- * own, so that a stack trace names what ran and leads to the statement.
+ * comments, which the declarations keep. Names of functions would be a twentieth of the package, so that only classes and
+ * methods keep theirs; every statement has a line of its own, so that a stack trace leads to it.
  */
 export async function bundlePackage(folder: string): Promise<void> {
   const files = [...entries(), ...programs]
@@ -29,8 +29,8 @@ export async function bundlePackage(folder: string): Promise<void> {
     dir: folder,
     format: 'es',
     minify: {
-      compress: { target: 'es2024', keepNames: { function: true, class: true }, sequences: false, joinVars: false },
-      mangle: { toplevel: true, keepNames: true },
+      compress: { target: 'es2024', keepNames: { function: false, class: true }, sequences: false, joinVars: false },
+      mangle: { toplevel: true, keepNames: { function: false, class: true } },
       codegen: { removeWhitespace: true },
     },
     entryFileNames: '[name].js',

@@ -100,7 +100,7 @@ test('what the package finds by its path is where it looks', () => {
   }
 })
 
-test('a stack trace names functions, and has a line for each statement', () => {
+test('a stack trace leads to files that say what they are about, and to one statement each', () => {
   const printed = asUser(`
     import { createLedger } from 'onceonly'
     import { memoryStore } from 'onceonly/memory'
@@ -109,11 +109,11 @@ test('a stack trace names functions, and has a line for each statement', () => {
     const error = await pay.run({ tenant: 't', caller: 'c', key: '' }, 1, () => 1).catch((thrown) => thrown)
     console.log(error.stack)
   `)
-  const frames = [...printed.matchAll(/at (\S+) \(.*?onceonly\/dist\/(\S+?):(\d+):\d+\)/g)]
-  const names = frames.map(([, name]) => name)
-  assert.deepEqual(names.slice(0, 4), ['refuse', 'checkIdentityPart', 'checkIdentity', 'commandOf'])
-  for (const [frame, , file] of frames.slice(0, 3)) assert.equal(file, 'shared/identity.js', frame)
-  assert.equal(new Set(frames.map(([, , file, line]) => `${file}:${line}`)).size, frames.length)
+  assert.match(printed, /^OnceError: /)
+  const frames = [...printed.matchAll(/at .*?onceonly\/dist\/(\S+?):(\d+):\d+/g)]
+  assert.ok(frames.length >= 4, printed)
+  for (const [frame, file] of frames.slice(0, 3)) assert.equal(file, 'shared/identity.js', frame)
+  assert.equal(new Set(frames.map(([, file, line]) => `${file}:${line}`)).size, frames.length)
 })
 
 test('no test, no source and no map is published', () => {
