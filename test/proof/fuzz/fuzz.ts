@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqliteStore } from 'onceonly/sqlite'
+import { buildPages } from '../../../console/build.ts'
 import { startCommands } from '../../support/admin/cli/commands.ts'
 import { startGateway } from '../../support/gateway/process.ts'
 import { residentMib } from '../../support/resident.ts'
@@ -78,6 +79,8 @@ async function fuzzCommands({ commands, seed }: FuzzSize): Promise<Record<string
 }
 
 async function fuzzServer({ requests, seed, progress }: FuzzSize): Promise<Thrown> {
+  // A server without its pages answers a good request for them with 503, and they would not be among what is thrown at.
+  await buildPages()
   await using cluster = await openCluster('sqlite')
   const server = cluster.servers[0] as TestServer
   const thrown = await throwRequests({
