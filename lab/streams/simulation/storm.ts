@@ -10,11 +10,18 @@ export interface StreamStorm {
   readonly pauses: number
   /** Times in which some regions do not reach the others. */
   readonly partitions: number
+  /** The longest of them. */
+  readonly cutOffMs: number
   /**
    * Clients that, in each of them, write and move before the acknowledgement, to a region that does not have the
    * message yet.
    */
   readonly hurries: number
+  /**
+   * Clients that, in the middle of each of them, move to the other side, and write at once if they must start over
+   * there: what they were shown before has not come to that side.
+   */
+  readonly crossings: number
   /** Clients that are away for a while; half of them come back in another region. */
   readonly absences: number
   readonly absenceMs: number
@@ -38,7 +45,9 @@ export const shortStorm: StreamStorm = {
   crashes: 2,
   pauses: 1,
   partitions: 2,
+  cutOffMs: 5_000,
   hurries: 3,
+  crossings: 0,
   absences: 5,
   absenceMs: 4_000,
   restarts: 3,
@@ -54,7 +63,6 @@ const SLOW_MS = 500
 const MOST_DOWN_MS = 3_000
 /** Longer than a lease of the final order. */
 const MOST_PAUSE_MS = 4_000
-const MOST_CUT_OFF_MS = 5_000
 const HURRY_MS = 60
 const MOST_OUTAGE_MS = 3_000
 
@@ -103,8 +111,14 @@ export function planStorm(options: {
     // Sometimes only one pair is cut off, and the way round by a third region is open.
     world.network.divide(random.chance(0.3) ? pairs.slice(0, 1) : pairs)
     world.note(`${apart.join(' ')} and ${others.join(' ')} do not reach each other`)
-    sim.timer(random.next() * MOST_CUT_OFF_MS, () => world.network.divide([]))
+    const cutOffMs = random.next() * storm.cutOffMs
+    sim.timer(cutOffMs, () => world.network.divide([]))
     for (let each = 0; each < storm.hurries; each++) hurry(random.pick(others.length > 0 ? others : regions))
+    for (let each = 0; each < storm.crossings; each++) {
+      const client = random.pick(clients)
+      const to = random.pick(others.length > 0 ? others : regions)
+      sim.timer(cutOffMs * (0.3 + random.next() / 3), () => world.cross(client, to))
+    }
   })
   often(storm.absences, () => {
     const client = random.pick(clients)

@@ -43,6 +43,8 @@ export interface StreamWorld {
   leave(client: string): void
   comeBack(client: string, elsewhere: string | null): void
   move(client: string, region: string): void
+  /** Moves it; when it has to start over next, it writes at once. */
+  cross(client: string, region: string): void
   /** False when it is down already. */
   crashClient(client: string): boolean
   startClient(client: string): void
@@ -97,6 +99,8 @@ export function createStreamWorld(options: {
   })
   let orderAway = false
   let uids = 0
+  /** They write as soon as they start over. */
+  const crossing = new Set<string>()
 
   function note(text: string): void {
     lines.push(`${Math.round(sim.now())} ${text}`)
@@ -155,7 +159,10 @@ export function createStreamWorld(options: {
   type Own = 'name' | 'home' | 'mode' | 'replyChance' | 'receiver'
   function participant(own: Pick<Parameters<typeof createParticipant>[0], Own>): Participant {
     const nextUid = () => ++uids
-    const startedOver = () => void (tally.resets += 1)
+    const startedOver = () => {
+      tally.resets += 1
+      if (crossing.delete(own.name)) clientOf.get(own.name)?.say()
+    }
     return createParticipant({
       sim,
       room: ROOM,
@@ -184,6 +191,7 @@ export function createStreamWorld(options: {
     note('everything is healed')
     network.divide([])
     orderAway = false
+    crossing.clear()
     for (const region of regionOf.values()) region.start()
     for (const [name, client] of clientOf) {
       network.offline(name, false)
@@ -244,6 +252,11 @@ export function createStreamWorld(options: {
     move(client, region) {
       note(`${client} moves to ${region}`)
       tally.moves += 1
+      clientOf.get(client)?.move(region)
+    },
+    cross(client, region) {
+      note(`${client} crosses to ${region}`)
+      crossing.add(client)
       clientOf.get(client)?.move(region)
     },
     crashClient(client) {
