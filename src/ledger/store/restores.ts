@@ -85,7 +85,10 @@ export function withRestores<S extends Store>(store: S, raw: Store): S {
 
 /** An effect that may run again, or that was rolled back with the store, does so: nothing is to be refused. */
 function mustNotRepeat(request: Request): request is ClaimRequest {
-  return request.kind === 'claim' && request.policy.onAbandoned === 'hold'
+  if (request.kind !== 'claim') return false
+  // What a JavaScript caller left out is refused by the store itself, alone and with its reason.
+  const policy: Partial<ClaimRequest>['policy'] = request.policy
+  return policy?.onAbandoned === 'hold'
 }
 
 async function read(raw: Store, call: Call): Promise<Known> {
