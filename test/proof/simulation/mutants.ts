@@ -179,7 +179,7 @@ const ledger: Mutant[] = [
   {
     name: "the holder's deadline is looked at only by a timer",
     file: 'src/ledger/store/held-leases.ts',
-    find: 'if (this.#leases.nowMs() >= this.deadlineMs) this.#leases.end(this, null)',
+    find: 'if (this.leases.nowMs() >= this.deadlineMs) this.leases.end(this, null)',
     replace: '',
   },
   {
