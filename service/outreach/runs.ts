@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { isOnceError } from 'onceonly'
 import { createEngine, httpChannel, providers, type Replay, type RunState, type RunView } from 'onceonly/run'
 import type { Channels } from '../messages/channels/index.ts'
-import type { Delivery, Resolution } from '../messages/deliver.ts'
+import type { Delivery } from '../messages/deliver.ts'
 import { leadById } from '../messages/leads.ts'
 import { leadOf } from '../messages/message.ts'
 import type { Sender } from '../messages/send.ts'
@@ -11,9 +11,10 @@ import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
 import type { ResolveCommand, StartCommand } from './document.ts'
 import { createPublicFetch } from './public-fetch.ts'
+import { createResolve } from './resolve.ts'
 import { defineOutreach, type OutreachInput, RUN_NAME } from './run.ts'
 import { createRunCounts } from './run-counts.ts'
-import { createMessageChannel, type MessagePlan } from './send.ts'
+import { createMessageChannel } from './send.ts'
 import type { Lead, Sequence } from './sequence.ts'
 import { newestSequence } from './sequences.ts'
 import type { Step } from './step.ts'
@@ -67,7 +68,6 @@ interface Parts extends Pick<ServerParts, 'base' | 'quotas' | 'watch'> {
 
 /** Beyond what a provider may take: the guard waits for a twin, and the store for its turn. */
 const STEP_EXTRA_MS = 30_000
-const NOT_SENT = 'A person found that it was not sent'
 
 export async function createRuns(parts: Parts): Promise<Runs> {
   const { base, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch } = parts
@@ -86,6 +86,7 @@ export async function createRuns(parts: Parts): Promise<Runs> {
   const today = new AsyncLocalStorage<readonly Step[]>()
   const replayed = defineOutreach(by, ({ steps }) => today.getStore() ?? steps)
   const replayer = await createEngine({ store: base.store, runs: [replayed], work: false })
+  const resolve = createResolve({ engine, messages })
 
   /** A run of the same id is the same run, if it was meant to be. */
   async function existing(id: string, sequence: Sequence, { leadId, runId }: StartCommand): Promise<Started | null> {
@@ -119,24 +120,6 @@ export async function createRuns(parts: Parts): Promise<Runs> {
       if (twin === null) throw error
       return twin
     }
-  }
-
-  async function resolve(id: string, key: string, { kind, result = null, error }: ResolveCommand): Promise<RunView> {
-    const step = (await engine.get(id)).steps.find((each) => each.key === key)
-    const why = error ?? (kind === 'failed' ? 'A person found that it failed' : NOT_SENT)
-    // The message first: a reader in between sees the same.
-    const resolution = resolutionOf(kind, why)
-    const settled =
-      step?.state === 'unknown' && isMessage(step.plan) && (await messages.settle(step.plan, key, resolution))
-    const given =
-      kind === 'succeeded' ? { kind, result } : kind === 'failed' ? { kind, error: new Error(why) } : { kind }
-    try {
-      await engine.resolve(id, key, given)
-    } catch (refused) {
-      // A probe came in between, and found what the operator had just recorded.
-      if (!settled || !isOnceError(refused, 'not_resolvable')) throw refused
-    }
-    return engine.get(id)
   }
 
   async function replay(id: string, dryRun: boolean): Promise<Replay> {
@@ -176,10 +159,6 @@ export async function createRuns(parts: Parts): Promise<Runs> {
   }
 }
 
-function isMessage(plan: unknown): plan is MessagePlan {
-  return typeof plan === 'object' && plan !== null && 'leadId' in plan && 'message' in plan
-}
-
 /** Workspaces may choose the same ids; any text may be the name of one, so that a digest stands for it. */
 function inside(workspaceId: string, runId: string): string {
   return `${scopeOf(workspaceId)}/${runId}`
@@ -199,16 +178,5 @@ async function orNull<T>(found: Promise<T>): Promise<T | null> {
   } catch (error) {
     if (isOnceError(error, 'not_found')) return null
     throw error
-  }
-}
-
-function resolutionOf(kind: ResolveCommand['kind'], error: string): Resolution {
-  switch (kind) {
-    case 'succeeded':
-      return { kind: 'sent', providerMessageId: null }
-    case 'failed':
-      return { kind, error }
-    case 'not_done':
-      return { kind: 'not_sent' }
   }
 }

@@ -11,6 +11,7 @@ import type { MessageRow } from '../messages/message.ts'
 import { messageById, messageUnder } from '../messages/reads.ts'
 import type { Sender, Sent } from '../messages/send.ts'
 import type { Base } from '../store.ts'
+import { notUnknown } from './not-unknown.ts'
 import type { MessageStep } from './step.ts'
 
 /** What a step would send, and to whom. Which provider carries it is a matter of the server, and may change. */
@@ -34,7 +35,10 @@ export interface MessageSent {
 }
 
 export interface MessageChannel extends Channel<MessagePlan, MessageSent> {
-  /** What a person found out about a message that was unknown. False when there is none. */
+  /**
+   * What a person found out about a message that was unknown. False when there is none. Rejects with `not_resolvable` when
+   * the message is still under way.
+   */
   settle(plan: MessagePlan, key: string, resolution: Resolution): Promise<boolean>
 }
 
@@ -138,6 +142,8 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
         await forgetOriginal(base, sender.guard.hashOf(message))
         return false
       }
+      if (isUnderWay(found.row) && resolution.kind !== 'not_sent')
+        throw notUnknown(`The message ${found.row.id} is ${found.row.status}: its outcome is still to come.`)
       if (found.row.status !== 'unknown') return false
       await delivery.resolve(found.row, resolution, 'outreach')
       return true
@@ -160,6 +166,11 @@ function outcomeOf(row: MessageRow, duplicate: boolean): MessageSent {
     case 'unknown':
       throw new Error(row.error ?? `The message ${row.id} is ${row.status}`)
   }
+}
+
+/** A worker that took the run over from one which still sends: whatever was said now, the message would end otherwise. */
+function isUnderWay({ status }: MessageRow): boolean {
+  return status === 'queued' || status === 'sending'
 }
 
 function resultOf(row: MessageRow, duplicate: boolean): MessageSent {
