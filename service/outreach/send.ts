@@ -142,10 +142,12 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
         await forgetOriginal(base, sender.guard.hashOf(message))
         return false
       }
-      if (isUnderWay(found.row) && resolution.kind !== 'not_sent')
-        throw notUnknown(`The message ${found.row.id} is ${found.row.status}: its outcome is still to come.`)
-      if (found.row.status !== 'unknown') return false
-      await delivery.resolve(found.row, resolution, 'outreach')
+      // Its sender may be dead: then this finds that the outcome is unknown, and need not wait for the worker to find it.
+      const row = found.row.status === 'sending' ? await delivery.deliver(found.row) : found.row
+      if (isUnderWay(row) && resolution.kind !== 'not_sent')
+        throw notUnknown(`The message ${row.id} is ${row.status}: its outcome is still to come.`)
+      if (row.status !== 'unknown') return false
+      await delivery.resolve(row, resolution, 'outreach')
       return true
     },
   }
