@@ -34,8 +34,12 @@ export interface ChildResult {
 
 export function childWork(definition: RunDefinition<never, unknown>, options: ChildOptions<unknown>): ChildWork {
   const { name, version, timeoutMs } = definition
-  checkOptions('`run.child`', options, { id: true, input: true, ifParentEnds: true })
-  const { id, input, ifParentEnds = 'cancel' } = options
+  const known = { id: true, input: true, ifParentEnds: true, queue: true, key: true, priority: true } as const
+  checkOptions('`run.child`', options, known)
+  const { id, input, ifParentEnds = 'cancel', queue, key, priority } = options
+  if (queue === undefined && (key ?? priority) !== undefined) {
+    badOption('The child', key === undefined ? 'priority' : 'key', 'is for a child with a `queue`')
+  }
   if (id !== undefined) checkId('child', id)
   if (!policies.includes(ifParentEnds)) badOption('The child', 'ifParentEnds', `is one of ${policies.join(', ')}`)
   const plan: ChildPlan = { definition: name, input, ...(id === undefined ? {} : { id }) }

@@ -11,6 +11,7 @@ import { never } from './execution.ts'
 import { withFailure } from './failures.ts'
 import { newRun } from './new-run.ts'
 import { diverged, storableFailure } from './problems.ts'
+import { queuedRun } from './queued.ts'
 
 /** Starts the child under this step, once, and returns its result; the parent leaves the memory meanwhile. */
 export async function runChild(execution: Execution, place: Place, work: ChildWork): Promise<unknown> {
@@ -35,7 +36,7 @@ export async function runChild(execution: Execution, place: Place, work: ChildWo
   for (;;) {
     const heard = execution.heard()
     const child = await execution.acting(() => execution.insist(() => around.tree.lastOf(childId)))
-    const end = child === null ? null : endOf(child, fresh)
+    const end = endOf(child, fresh)
     if (end?.kind === 'succeeded') {
       const result = encoded({ runId: childId, value: end.value })
       await execution.put(execution.entry(place, { ...entry, state: 'succeeded', result }))
@@ -61,8 +62,12 @@ function mustMatch({ recorded, stepId, tick }: Place, { fingerprint, plan }: Chi
 
 function childRun({ run, around }: Execution, runId: string, { definition, options }: ChildWork): RunRow {
   checkId('child', runId)
-  const { input, ifParentEnds = 'cancel' } = options
-  return newRun(definition, { runId, input }, { worker: null, now: around.nearNow(), parent: run.id, ifParentEnds })
+  const { id: _id, ifParentEnds = 'cancel', queue, ...given } = options
+  const now = around.nearNow()
+  const bound = { parent: run.id, ifParentEnds }
+  if (queue === undefined) return newRun(definition, { ...given, runId }, { worker: null, now, ...bound })
+  const wanted = { ...given, runId, queue }
+  return { ...queuedRun(definition, wanted, around.queueOf(wanted), now), ...bound }
 }
 
 function encoded(result: ChildResult): string {
@@ -75,7 +80,11 @@ type ChildEnd =
   | { readonly kind: 'failed'; readonly failure: Failure }
 
 /** Null while it has not ended. */
-function endOf(child: RunRow, wanted: RunRow): ChildEnd | null {
+function endOf(child: RunRow | null, wanted: RunRow): ChildEnd | null {
+  if (child === null) {
+    const error = new RunError('child_failed', `The child ${wanted.id} was removed from the store.`)
+    return { kind: 'failed', failure: storableFailure(error, { runId: wanted.id, state: 'removed' }) }
+  }
   const { id: runId, state, failure } = child
   const isOurs = child.parent === wanted.parent && child.definition === wanted.definition
   // One that continues another has an input of its own.

@@ -1,5 +1,5 @@
 import type { Channel } from './channel.ts'
-import type { Attributes, IfParentEnds } from './entry.ts'
+import type { Attributes, IfParentEnds, Queue } from './entry.ts'
 import type { StepContext, TransactionStepContext, Verified } from './step-context.ts'
 
 export interface RetryPolicy {
@@ -79,6 +79,12 @@ export interface ChildOptions<I> {
    * @default 'cancel'
    */
   readonly ifParentEnds?: IfParentEnds
+  /** The queue in which the child waits until it may begin: what defineQueue returned, or its name. @default none */
+  readonly queue?: Queue | string
+  /** Whose run it is in that queue: keys take turns, and `perKey` limits each of them. @default none */
+  readonly key?: string
+  /** Higher ones begin first in that queue. @default that of the queue */
+  readonly priority?: number
 }
 
 export type Received<T> =

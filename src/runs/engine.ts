@@ -192,6 +192,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       writes,
       tree: createTree(sql, writes),
       mustKnow: checkRegistered,
+      queueOf: (given) => checkEnqueue(queues, given),
       clock: time.clock,
       nearNow: time.nearNow,
       signals: holding.signals,

@@ -158,3 +158,22 @@ export type AttributeValue = string | number | boolean
 
 /** By their names; null removes one. */
 export type Attributes = Readonly<Record<string, AttributeValue | null>>
+
+/** Lets runs begin within limits that hold over all processes. */
+export interface Queue {
+  readonly name: string
+  /** Runs at once; null for as many as there are places in processes. */
+  readonly concurrency: number | null
+  /** Runs of one key at once; null for as many as the queue has. */
+  readonly perKey: number | null
+  /** Runs that begin within a span; null for as many as there are. */
+  readonly rate: QueueRate | null
+  /** Of runs that are enqueued without one. */
+  readonly priority: number
+}
+
+/** So many runs begin within any span of so many milliseconds. */
+export interface QueueRate {
+  readonly limit: number
+  readonly perMs: number
+}

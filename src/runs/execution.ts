@@ -21,6 +21,7 @@ import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
 import { Divergence, neverCame, tooLong } from './problems.ts'
+import type { EnqueueOptions, Queue } from './queue.ts'
 import { recordedText } from './recordable.ts'
 import type { Tree } from './tree.ts'
 import type { Suspension, Wait, Woken } from './waits.ts'
@@ -35,6 +36,8 @@ export interface Surroundings {
   readonly tree: Tree
   /** Throws where no process would know what to do for a child. */
   mustKnow(definition: { readonly name: string; readonly body: unknown }): void
+  /** Throws where this process does not have the queue of a child. */
+  queueOf(given: EnqueueOptions<unknown> & { readonly runId: string }): Queue
   /** The store's time, asked. */
   clock(): Promise<number>
   signals(runId: string): Promise<readonly SignalRow[]>

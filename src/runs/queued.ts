@@ -1,7 +1,7 @@
 import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { backoffMs } from '../ledger/core/retry.ts'
 import { createGroupCommit, isStatementSpoiled } from '../ledger/store/group-commit.ts'
-import type { SqlSeam } from '../ledger/store/sql.ts'
+import type { SqlSeam, Statement } from '../ledger/store/sql.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/runtime.ts'
 import type { RunDefinition } from './definition.ts'
@@ -31,6 +31,16 @@ export function queuedRun(
   return { ...row, state: 'queued', dueAt: null, deadlineAt: null, queue, delayMs }
 }
 
+/** Only what `queuedRun` made and is not stored yet has a delay. */
+export function isQueued(run: RunRow): run is QueuedRun {
+  return 'delayMs' in run
+}
+
+/** Enters one run into its queue, in a script. It gives a row when there was no run of its id. */
+export function enqueueStatement(sql: SqlSeam, run: QueuedRun): Statement {
+  return { text: insertText(sql), values: [JSON.stringify([recordOf(sql, run, 0)])] }
+}
+
 /** Enters runs into their queues, many with one statement. */
 export interface Enqueuing {
   /** The run as it stands: this one, the one of its id, or the one of its dedupKey. */
@@ -50,6 +60,8 @@ const columns = {
   priority: 'bigint',
   delay_ms: 'bigint',
   number: 'bigint',
+  parent: 'text',
+  if_parent_ends: 'text',
 } as const
 
 /** The run that was in the way may end before it is read; and a busy store is asked again. */
@@ -129,9 +141,9 @@ export function turnText(row: string): string {
 function insertText({ now, dialect, wake }: SqlSeam): string {
   const behind = 'row_number() over (partition by x.queue, x.queue_key, x.priority order by x.number) - 1'
   return `insert into onceonly_runs (id, definition, version, input, input_fingerprint, timeout_ms, queue, queue_key,
-      dedup_key, priority, state, fence, started_at, ready_at, place, turn)
+      dedup_key, priority, parent, if_parent_ends, state, fence, started_at, ready_at, place, turn)
     select x.id, x.definition, x.version, x.input, x.input_fingerprint, x.timeout_ms, x.queue, x.queue_key,
-      x.dedup_key, x.priority, 'queued', 0, ${now}, ${now} + x.delay_ms,
+      x.dedup_key, x.priority, x.parent, x.if_parent_ends, 'queued', 0, ${now}, ${now} + x.delay_ms,
       case when x.delay_ms > 0 then 'delayed' else 'waiting' end,
       case when x.delay_ms > 0 then null else ${turnText('x')} + ${behind} end
     from ${dialect.recordsOf(columns)} where true order by x.dedup_key, x.id on conflict do nothing
@@ -143,9 +155,10 @@ function recordOf(
   run: QueuedRun,
   number: number,
 ): Readonly<Record<keyof typeof columns, string | number | null>> {
-  const { id, definition, version, timeoutMs: timeout_ms, queue, delayMs: delay_ms } = run
+  const { id, definition, version, timeoutMs: timeout_ms, queue, delayMs: delay_ms, parent } = run
   const { name, key: queue_key, dedupKey: dedup_key, priority } = queue
   const [input, input_fingerprint] = [secret(run.input), secret(run.inputFingerprint)]
   const place = { queue: name, queue_key, dedup_key, priority, delay_ms, number }
-  return { id, definition, version, input, input_fingerprint, timeout_ms, ...place }
+  const bound = { parent, if_parent_ends: run.ifParentEnds }
+  return { id, definition, version, input, input_fingerprint, timeout_ms, ...place, ...bound }
 }

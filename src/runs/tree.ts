@@ -4,6 +4,7 @@ import { setAttributes } from './attributes.ts'
 import { cancelOne, cancelSql, IS_LIVE } from './cancel.ts'
 import type { Attributes, Entry, Holder, RunRow } from './entry.ts'
 import { lockRuns } from './locks.ts'
+import { enqueueStatement, isQueued } from './queued.ts'
 import { resumeOne } from './resume.ts'
 import { runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
@@ -67,7 +68,8 @@ export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): 
       sql.script(function* () {
         // The fence is checked with the entry: a parent that was cancelled meanwhile starts nothing.
         if ((yield writes.putStatement(holder, entry)).length === 0) return 'lost'
-        return (yield startStatement(sql, child)).length > 0 ? 'started' : 'there'
+        const statement = isQueued(child) ? enqueueStatement(sql, child) : startStatement(sql, child)
+        return (yield statement).length > 0 ? 'started' : 'there'
       }),
     setAttributes: (holder, entry, attributes) =>
       sql.script(function* () {

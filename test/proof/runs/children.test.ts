@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
 import type { RunContext } from 'onceonly/run'
-import { defineRun } from 'onceonly/run'
+import { defineQueue, defineRun } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
 import { onEveryRunStore } from '../../support/runs/world.ts'
 
@@ -155,4 +156,74 @@ onEveryRunStore('a dry replay starts no child, and shows another input of one', 
   assert.equal(verdict, 'diverged')
   assert.equal(performed, 0)
   assert.deepEqual(steps[0]?.diff, [{ path: '$.input', original: 1, replayed: 2 }])
+})
+
+onEveryRunStore(
+  'children wait in a queue, within its limits, and a cancel of their parent empties it',
+  async (world) => {
+    const one = defineQueue('one', { concurrency: 1 })
+    const nap = defineRun('nap', async (run, minutes: number) => {
+      await run.sleep('nap', minutes * 60_000)
+      return minutes
+    })
+    const parent = defineRun('parent', (run) => {
+      const child = (input: number, priority: number) => (branch: RunContext) =>
+        branch.child(nap, { input, queue: one, key: 'k', priority })
+      return run.all('naps', { late: child(1, 1), early: child(2, 5) })
+    })
+    const { start, get, queues, cancel, list } = await world.engine({ runs: [parent, nap], queues: [one] })
+    const states = async (id: string) =>
+      Promise.all(['early', 'late'].map(async (name) => (await get(`${id}~naps/${name}/nap`)).state))
+    const counts = async () => (await queues.list()).map(({ waiting, running }) => [waiting, running])
+    const handle = await start(parent, { runId: 'p', input: null })
+    await until('the first one has its place', counts, (found) => isDeepStrictEqual(found, [[1, 1]]))
+    const inside =
+      (await list({ queue: 'one', state: 'sleeping' })).runs.length +
+      (await list({ queue: 'one', state: 'running' })).runs.length
+    assert.equal(inside, 1)
+    await world.advance(3 * 60_000)
+    await until('the second one has it', counts, (found) => isDeepStrictEqual(found, [[0, 1]]))
+    await world.advance(3 * 60_000)
+    assert.deepEqual(await handle.result(), { late: 1, early: 2 })
+    assert.deepEqual(await states('p'), ['succeeded', 'succeeded'])
+
+    await start(parent, { runId: 'q', input: null })
+    await until('one has its place', counts, (found) => isDeepStrictEqual(found, [[1, 1]]))
+    await cancel('q')
+    await until('the queue is empty', counts, (found) => isDeepStrictEqual(found, [[0, 0]]))
+    assert.deepEqual(await states('q'), ['cancelled', 'cancelled'])
+  },
+)
+
+onEveryRunStore(
+  'a child in a queue that its process does not have, or a key without one, is refused',
+  async (world) => {
+    const nap = defineRun('nap', async () => null)
+    const parent = defineRun('parent', (run, options: object) => run.child(nap, { input: null, ...options } as never))
+    const { start } = await world.engine({ runs: [parent, nap], queues: [defineQueue('mail')] })
+    const cases: readonly [options: object, text: RegExp][] = [
+      [{ queue: 'mial' }, /queue mial is not registered: did you mean `mail`/],
+      [{ key: 'k' }, /`key` is for a child with a `queue`/],
+      [{ priority: 1 }, /`priority` is for a child with a `queue`/],
+    ]
+    for (const [input, text] of cases) {
+      const handle = await start(parent, { runId: JSON.stringify(input), input })
+      await assert.rejects(handle.result(), (error: Error) => text.test(error.message))
+    }
+  },
+)
+
+onEveryRunStore('a child that was removed fails its parent, which would wait for ever', async (world) => {
+  const wait = defineRun('wait', (run) => run.waitFor('never'))
+  const parent = defineRun('parent', (run) => run.child(wait, { input: null }))
+  const { start, get, signal } = await world.engine({ runs: [parent, wait] })
+  const handle = await start(parent, { runId: 'p', input: null })
+  await until(
+    'the child waits',
+    async () => (await get('p~wait').catch(() => null))?.state,
+    (state) => state === 'sleeping',
+  )
+  await world.store().sql.query("delete from onceonly_runs where id = 'p~wait'")
+  await signal('p', 'look', null)
+  await assert.rejects(handle.result(), { message: /The child p~wait was removed from the store/ })
 })
