@@ -170,7 +170,7 @@ export interface Retention {
  * order in which the entries were merged there.
  */
 export interface OrderLog {
-  /** Takes or renews the lease of a room, by the store's clock. */
+  /** Takes or renews the lease of a room, by the store's clock; a lease of 0 ms is free for others at once. */
   claim(room: string, holder: string, leaseMs: number): Promise<OrderClaim>
   /** One transaction: the fence is checked, identities that have a place are passed over, the position is kept. */
   append(room: string, batch: OrderBatch): Promise<OrderAppended>

@@ -5,6 +5,7 @@ import { createMemoryRoomLog } from '../log/memory-log.ts'
 import { createMemoryOrderLog } from '../log/memory-order.ts'
 import type { OrderRow, RoomLog } from '../ports.ts'
 import { type ClientFrame, closeCodes } from '../protocol/protocol.ts'
+import { createStreamRegion } from './region.ts'
 import { connectRaw, enter, hello, openRegion, send } from './test-peer.ts'
 
 const WHOLE = { entries: 10_000, bytes: 1e9 }
@@ -63,7 +64,8 @@ test('a new holder of the final order gives a place to every kept message', asyn
   await filled(log, 3_000)
   await log.trim('room', { olderThanMs: 1e9, mostEntries: 2_500, clientsMs: 1e9 })
   const order = createMemoryOrderLog({ nowMs: () => performance.now() })
-  const { region } = openRegion({ log, order, bounds: { orderEveryMs: 5 } })
+  // No other region has what was removed: this one does not wait for long.
+  const { region } = openRegion({ log, order, bounds: { orderEveryMs: 5, orderLeaseMs: 20, dozeMs: 5 } })
   connectRaw(region).say(hello('bob'))
   let rows: readonly OrderRow[] = []
   await until('as many places as entries', () => {
@@ -73,6 +75,43 @@ test('a new holder of the final order gives a place to every kept message', asyn
   assert.deepEqual([rows.length, rows[0]?.cseq, rows.at(-1)?.cseq], [2_500, 501, 3_000])
   await region.stop()
 })
+
+for (const when of ['before', 'while'] as const) {
+  test(`a region that adopted an image ${when} it holds the final order gives way to one that has what it lacks`, async () => {
+    const nowMs = () => performance.now()
+    const [eu, us] = [createMemoryRoomLog({ region: 'eu', nowMs }), createMemoryRoomLog({ region: 'us', nowMs })]
+    const order = createMemoryOrderLog({ nowMs })
+    const bounds = { orderEveryMs: 5, orderLeaseMs: 300 }
+    const here = openRegion({ log: eu, order, bounds }).region
+    if (when === 'while') {
+      const bob = await enter(here, 'bob')
+      bob.say(send(1, 'first'))
+      await until('the lease is held here', async () => (await order.read('room', 0, 1)).length === 1)
+      const merged = await eu.read('room', 0, WHOLE)
+      await us.write('room', { merged, sends: [] })
+    }
+    await filled(us, 1)
+    await eu.adopt('room', await us.image('room'))
+    await eu.enter('room', { client: 'eve', epoch: 1, generation: 1, instance: 'i' })
+    const cause = (await us.read('room', 0, WHOLE)).at(-1)
+    assert.ok(cause !== undefined)
+    const effect = { client: 'eve', epoch: 1, cseq: 1, generation: 1, replyTo: null, body: 'y', digest: 'y' }
+    const sent = { ...effect, seen: { [cause.log]: cause.n } }
+    await us.write('room', { merged: (await eu.write('room', { merged: [], sends: [sent] })).stored, sends: [] })
+    connectRaw(here).say(hello('dan'))
+    const there = createStreamRegion({ region: 'us', log: us, order, bounds })
+    connectRaw(there).say(hello('carol'))
+    const rows = await until('the effect has its place', async () => {
+      const read = await order.read('room', 0, 10)
+      return read.some(({ client }) => client === 'eve') && read
+    })
+    assert.deepEqual(
+      rows.map(({ client }) => client),
+      [...(when === 'while' ? ['bob'] : []), 'ada', 'eve'],
+    )
+    await Promise.all([here.stop(), there.stop()])
+  })
+}
 
 test('a message removed before it has a place gets none from a new holder, which would put it behind its effects', async () => {
   let nowMs = 0
@@ -84,7 +123,8 @@ test('a message removed before it has a place gets none from a new holder, which
   await filled(log, 3)
   await log.trim('room', { olderThanMs: 1e9, mostEntries: 1, clientsMs: 1e9 })
   const order = createMemoryOrderLog({ nowMs: () => nowMs })
-  const { region } = openRegion({ log, order, bounds: { orderEveryMs: 5 } })
+  // No other region has it: this one does not wait for long.
+  const { region } = openRegion({ log, order, bounds: { orderEveryMs: 5, orderLeaseMs: 20, dozeMs: 5 } })
   connectRaw(region).say(hello('bob'))
   let rows: readonly OrderRow[] = []
   await until('what is kept has its place', () => {

@@ -3,7 +3,7 @@ import type { Slots } from '../../runtime/slots.ts'
 import type { StreamBounds } from '../bounds.ts'
 import { countOf } from '../parts/count.ts'
 import type { OrderLog, OrderRow, RoomLog, StoredEntry } from '../ports.ts'
-import { furthest } from '../protocol/position.ts'
+import { covers, furthest, withCause } from '../protocol/position.ts'
 import type { MessageIdentity, Position } from '../protocol/protocol.ts'
 import { Doze } from './doze.ts'
 import type { Room } from './room.ts'
@@ -45,6 +45,9 @@ interface Lease {
  * The lease holder assigns places in the order in which entries were merged there; its successor continues with the entries
  * that have none yet, in its own order. Both orders put causes first, and what has a place is a prefix of every log, so that
  * no message ever stands above its cause.
+ *
+ * A region may lack messages without a place: it removed them, or adopted an image instead of them. It gives no place to
+ * what comes after them, and gives way to a region that still has them.
  */
 export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
   const { room, log, order, runtime, bounds, work, holder, ordered, failed } = options
@@ -55,6 +58,8 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
   let stopped = false
   let timer: Timer | null = null
   let claimAtMs = 0
+  /** What had its place when this region gave way to others. */
+  let gaveWayAt: Position | null = null
   const doze = new Doze(bounds.orderEveryMs, bounds.dozeMs)
   /** In this round places were given, or found. */
   let moved = false
@@ -73,14 +78,23 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
     let { position } = claimed
     let found = await log.find(room.name, position)
     if (found.kind === 'expired') {
-      // What was removed before it had a place never gets one: assigned later by a region that still has it, it would
-      // stand
-      // behind what it caused.
+      lease = null
+      if (gaveWayAt === null || !covers(gaveWayAt, position)) return giveWay(position)
+      // No region has it any more. What was removed before it had a place never gets one: assigned later by a region that
+      // comes back with it, it would stand behind what it caused.
       position = furthest(position, found.removed)
       found = await log.find(room.name, position)
     }
     // Expired again: more was removed in between, and the next claim reads again.
     lease = found.kind === 'found' ? { fence: claimed.fence, at: found.at, position } : null
+    if (lease !== null) gaveWayAt = null
+  }
+
+  /** For as long as another region may need to look at the order again, and to wait for the end of a lost lease. */
+  async function giveWay(position: Position): Promise<void> {
+    gaveWayAt = position
+    claimAtMs = runtime.monotonicMs() + bounds.dozeMs + bounds.orderLeaseMs
+    await order.claim(room.name, holder, 0)
   }
 
   async function give(held: Lease): Promise<void> {
@@ -92,6 +106,12 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       const identities: MessageIdentity[] = []
       for (const entry of entries) {
         if (entry.n <= countOf(held.position, entry.log)) continue
+        if (!follows(entry, position)) {
+          // The next claim finds out what is missing here.
+          lease = null
+          claimAtMs = 0
+          return
+        }
         position[entry.log] = entry.n
         if (!entry.copy) identities.push({ client: entry.client, epoch: entry.epoch, cseq: entry.cseq })
       }
@@ -195,4 +215,9 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       timer?.cancel()
     },
   }
+}
+
+/** Whether everything that comes before it has its place. */
+function follows({ log, n, seen, after }: StoredEntry, position: Position): boolean {
+  return n === countOf(position, log) + 1 && covers(position, withCause(seen, after))
 }

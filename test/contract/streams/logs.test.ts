@@ -93,6 +93,10 @@ onEverySqlStore('the final order has no gap and no second copy, and only one hol
     ],
   )
   assert.deepEqual(await us.places('another', [one]), [])
+  // A lease of no time is given up.
+  await us.claim('room', 'us', 0)
+  const next = await eu.claim('room', 'eu', MINUTE_MS)
+  assert.deepEqual(next, { kind: 'held', fence: 3, position: { 'eu.1': 2, 'us.1': 1 }, head: 3 })
 })
 
 onEverySqlStore('only the room that was written to is woken', async ({ store, another }) => {

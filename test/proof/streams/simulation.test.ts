@@ -40,6 +40,13 @@ test('where messages are removed early, every client that must starts over, and 
   assert.ok(resets > 12, `${resets} resets`)
 })
 
+test('a region that adopted an image leaves the final order to one that has what it lacks', async () => {
+  // In 34 the region that holds the order passes over a message, and gets an effect of it.
+  const storm = { hurries: 6, crossings: 8, cutOffMs: 10_000 }
+  const few = { clients: 10, regions: 3, messages: 5, durationMs: 10_000, storm }
+  await storms(34, 1, { ...few, bounds: { retainMs: 1_000, trimEveryMs: 500 } })
+})
+
 test('a seed gives the same run again', async () => {
   const [first, second] = [await simulateStreams({ seed: 7 }), await simulateStreams({ seed: 7 })]
   assert.deepEqual(first.tail(10_000), second.tail(10_000))
