@@ -4,8 +4,8 @@ import { isOnceError, OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { backoffMs } from '../core/retry.ts'
 import { byKey, leave, placeOf, shareOf } from './group-items.ts'
+import type { GroupOptions, Priority } from './group-options.ts'
 import { createOverdueWatch } from './overdue.ts'
-import { createSyncTurn } from './sync-turn.ts'
 
 /**
  * Group commit: items that arrive while a flush is under way form the next flush. Concurrent callers share one
@@ -14,6 +14,9 @@ import { createSyncTurn } from './sync-turn.ts'
  * While each flush had a single item, the next item is sent at once. The first item of a burst is therefore sent alone,
  * and a burst costs at most one more commit than its items gathered would; after a flush of several, items are gathered
  * again.
+ *
+ * Where the store can commit an item before the call returns, it blocks the process meanwhile: few items of one turn of the
+ * event loop are committed so, and none when several callers could share a commit.
  */
 export interface GroupCommit<I, A> {
   /**
@@ -26,44 +29,6 @@ export interface GroupCommit<I, A> {
   /** Refuses further items. Resolves when nothing waits and nothing is under way. */
   stop(refused: () => OnceError): Promise<void>
 }
-
-export interface GroupOptions<I, A> {
-  /** Flushes under way at once. */
-  readonly lanes: number
-  /** Up to this many items one flush is cheaper than two. @default 64 */
-  readonly splitRows?: number
-  /** Commits the items together, and answers in their order. `timeoutMs` is the longest of its callers. */
-  flush(items: readonly I[], timeoutMs: number): Awaitable<readonly A[]>
-  /**
-   * Commits one item before it returns; undefined when the store cannot begin right now, and nothing was written. It is
-   * called when nothing waits and nothing is under way.
-   */
-  flushNow?(item: I): A | undefined
-  /** In bytes, roughly. */
-  sizeOf(item: I): number
-  /** Items of one key are never under way together, and a flush is in the order of its keys. Null for an item without. */
-  keyOf?(item: I): string | null
-  /** Lower ones go first. */
-  priorityOf?(item: I): Priority
-  /** The error of an item that failed alone; null when it did not fail. */
-  errorOf?(answer: A): unknown
-  /** Whether one item may have failed the flush, and nothing was applied: then the flush is halved until it stands alone. */
-  isSpoiled(error: unknown): boolean
-  /**
-   * Whether an open transaction holds the item's row, and nothing was applied: then it is repeated apart from the others,
-   * until its deadline.
-   */
-  isHeld?(error: unknown): boolean
-  /**
-   * Runs `flush` when the store can begin one; items that arrive until then are part of it. Rejects when the store
-   * cannot begin at all, and may give up when nothing is waiting any more. Without it a flush begins at once.
-   */
-  turn?(flush: () => Promise<void>, isWaiting: () => boolean): Promise<void>
-  /** The error of an item whose deadline passed before it was sent. */
-  late?(timeoutMs: number): OnceError
-}
-
-export type Priority = 0 | 1 | 2
 
 interface Item<I, A> {
   readonly item: I
@@ -87,16 +52,17 @@ interface Item<I, A> {
 const RETRY = { baseMs: 20, capMs: 1_000 }
 /** The commit of a SQL store costs about as much as so many of its rows. */
 const SPLIT_ROWS = 64
+/** Sockets and timers wait for no more commits than this; a single caller's claim and settle are two. */
+const WRITES_PER_TURN = 8
 
 export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<I, A>): GroupCommit<I, A> {
   type Batch = readonly Item<I, A>[]
-  const { lanes, splitRows = SPLIT_ROWS, errorOf = () => null } = options
+  const { lanes, splitRows = SPLIT_ROWS, errorOf = () => null, flushNow, keyOf } = options
   const queues: [Item<I, A>[], Item<I, A>[], Item<I, A>[]] = [[], [], []]
   /** The flushes under way, each sorted by key: a record has at most one mutation in flight per process. */
   const flying: Batch[] = []
   const idle: (() => void)[] = []
   const watch = createOverdueWatch(runtime, () => waiting > 0 || flushing > 0, endOverdue)
-  const sync = options.flushNow === undefined ? null : createSyncTurn(runtime)
   let waiting = 0
   let heldWaiting = 0
   let resting = 0
@@ -104,6 +70,13 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
   let scheduled = false
   /** The last flush had a single item: the next one is not worth waiting for others. */
   let alone = false
+  /** In this turn of the event loop: items that were committed alone, and the key of the last of them. */
+  let turnWrites = 0
+  let turnKey: string | null = null
+  /** The last key was written once only: its caller is probably at work, so another key is of another caller. */
+  let turnOpen = false
+  /** Two callers wrote in one turn since the last flush of a single item: their items are to be gathered. */
+  let crowded = false
   let stopped: (() => OnceError) | null = null
   let flushed: ((items: readonly I[]) => void) | null = null
 
@@ -112,7 +85,7 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
     waiting++
     if (item.held) heldWaiting++
     // At once when nothing else is under way, so that a single caller waits for no turn of the event loop.
-    if (alone && sync === null && waiting === 1 && flushing === 0) begin()
+    if (alone && flushNow === undefined && waiting === 1 && flushing === 0) begin()
     else schedule()
     watch(item.timeoutMs)
   }
@@ -222,7 +195,7 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
       })
     }
     // One order of keys everywhere, so that two processes never wait for each other in a circle.
-    if (batch.length > 1 && options.keyOf !== undefined) batch.sort(byKey)
+    if (batch.length > 1 && keyOf !== undefined) batch.sort(byKey)
     giveBackTwins(batch)
     waiting -= batch.length
     return batch
@@ -249,8 +222,9 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
   }
 
   async function fly(batch: Item<I, A>[]): Promise<void> {
-    alone = batch.length === 1 && sync?.takeCrowded() !== true
-    if (alone) sync?.note((batch[0] as Item<I, A>).key)
+    alone = batch.length === 1 && !crowded
+    if (batch.length === 1) crowded = false
+    if (alone && flushNow !== undefined) noteAlone((batch[0] as Item<I, A>).key)
     flying.push(batch)
     await attempt(batch, batch)
   }
@@ -326,7 +300,7 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
     return new Promise((resolve, refuse) =>
       next({
         item,
-        key: options.keyOf?.(item) ?? null,
+        key: keyOf?.(item) ?? null,
         priority: options.priorityOf?.(item) ?? 0,
         bytes: options.sizeOf(item),
         timeoutMs,
@@ -341,29 +315,44 @@ export function createGroupCommit<I, A>(runtime: Runtime, options: GroupOptions<
     )
   }
 
-  /** Undefined when the item has to wait. */
-  function writeNow(item: I, timeoutMs: number): Awaitable<A> | undefined {
-    if (options.flushNow === undefined || !alone || waiting > 0 || flushing > 0) return undefined
-    if (sync?.mayWrite(options.keyOf?.(item) ?? null) !== true) return undefined
-    let error: unknown
-    try {
-      const answer = options.flushNow(item)
-      if (answer === undefined) return undefined
-      flushed?.([item])
-      error = errorOf(answer)
-      if (error === null) return answer
-    } catch (thrown) {
-      flushed?.([item])
-      error = thrown
-    }
-    return pending(item, timeoutMs, (made) => failed(made, error))
+  function endTurn(): void {
+    turnWrites = 0
+    turnKey = null
+  }
+
+  function noteAlone(key: string | null): void {
+    if (turnWrites++ === 0) runtime.soon(endTurn)
+    turnOpen = key !== turnKey || key === null
+    turnKey = key
+  }
+
+  /** Whether this item may be committed before `write` returns; if so, it is counted. */
+  function mayWriteAlone(key: string | null): boolean {
+    const same = key !== null && key === turnKey
+    const other = turnWrites > 0 && turnOpen && !same
+    if (other) crowded = true
+    // Items of one key never share a commit, so that nothing is gained by waiting.
+    if (other || turnWrites >= WRITES_PER_TURN) return false
+    noteAlone(key)
+    return true
   }
 
   return {
     write: (item, timeoutMs = Number.POSITIVE_INFINITY) => {
       if (stopped !== null) return Promise.reject(stopped())
-      const answer = writeNow(item, timeoutMs)
-      if (answer !== undefined) return answer
+      const isFree = flushNow !== undefined && alone && waiting === 0 && flushing === 0
+      if (isFree && mayWriteAlone(keyOf?.(item) ?? null)) {
+        try {
+          const answer = flushNow(item)
+          if (answer !== undefined) {
+            flushed?.([item])
+            return answer
+          }
+        } catch (error) {
+          flushed?.([item])
+          return pending(item, timeoutMs, (made) => failed(made, error))
+        }
+      }
       if (waiting < limits.batchQueueRows) return pending(item, timeoutMs, submit)
       return Promise.reject(
         new OnceError('store_busy', `More than ${limits.batchQueueRows} requests wait for the store.`),

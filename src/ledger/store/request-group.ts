@@ -2,8 +2,8 @@ import type { Awaitable, Runtime } from '../../runtime/runtime.ts'
 import type { OnceError } from '../core/errors.ts'
 import { isOnceError } from '../core/errors.ts'
 import type { DecisionOf, Request } from '../core/request.ts'
-import type { GroupOptions, Priority } from './group-commit.ts'
 import { createGroupCommit } from './group-commit.ts'
+import type { GroupOptions, Priority } from './group-options.ts'
 import type { Applied, AppliedDecision, Call, Claims } from './port.ts'
 
 /** The claims of a store that commits requests in groups. */

@@ -54,9 +54,7 @@ export const stateCode = {
 
 const keptCodes: readonly Kept[] = ['response', 'pointer', 'outcome', 'not_stored']
 
-export function keptCode(kept: Kept): number {
-  return keptCodes.indexOf(kept)
-}
+export const keptCode = { response: 0, pointer: 1, outcome: 2, not_stored: 3 } as const satisfies Record<Kept, number>
 
 export function policyText(p: Policy): string {
   // Most policies count from settling: the word is left out, and the text stays as short as it can be.
@@ -96,8 +94,8 @@ function detailOf(record: LedgerRecord): string | null {
   return record.history.length === 0 && facts === undefined ? null : JSON.stringify(common satisfies Detail)
 }
 
-export function pointerText(pointer: Pointer | null): string | null {
-  return pointer === null ? null : JSON.stringify({ type: pointer.type, id: pointer.id })
+export function pointerText({ type, id }: Pointer): string {
+  return JSON.stringify({ type, id })
 }
 
 export function toRow(record: LedgerRecord): RecordRow {
@@ -115,7 +113,7 @@ export function toRow(record: LedgerRecord): RecordRow {
     incarnation,
     attempts,
     claimed_at: record.claimedAt,
-    pointer: pointerText(record.pointer),
+    pointer: record.pointer === null ? null : pointerText(record.pointer),
     policy: policyText(record.policy),
     awaited: record.awaited ? 1 : 0,
     detail: detailOf(record),
@@ -149,7 +147,7 @@ export function toRow(record: LedgerRecord): RecordRow {
         settled_at: record.settledAt,
         expires_at: record.expiresAt,
         gone_at: record.goneAt,
-        kept: keptCode(record.outcome.kept),
+        kept: keptCode[record.outcome.kept],
         outcome: record.outcome.data,
       }
     }

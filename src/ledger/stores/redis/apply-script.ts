@@ -222,8 +222,8 @@ function settleGroup(groups: Group[], request: SettleRequest, to: Exclude<Settle
   const retainMs = fromClaim ? 0 : policy.retainMs
   const notBefore = fromClaim ? grant.claimedAt + policy.retainMs : 0
   const refuseMs = retryable ? 0 : policy.refuseMs
-  const terms = `${stateCode[to.state]} ${retryMs} ${retainMs} ${notBefore} ${refuseMs} ${keptCode(to.outcome.kept)}`
-  const group = groupOf(groups, 'settle', terms, pointerText(pointer) ?? '')
+  const terms = `${stateCode[to.state]} ${retryMs} ${retainMs} ${notBefore} ${refuseMs} ${keptCode[to.outcome.kept]}`
+  const group = groupOf(groups, 'settle', terms, pointer === null ? '' : pointerText(pointer))
   group.own.push(ownerText(grant.fence, grant.claimId), outcomeText(to.outcome.data))
   return group
 }
@@ -231,7 +231,7 @@ function settleGroup(groups: Group[], request: SettleRequest, to: Exclude<Settle
 function holdGroup(groups: Group[], request: StartRequest | RenewRequest | AttachRequest): Group {
   const leaseMs = request.kind === 'attach' ? '-' : String(Math.ceil(request.leaseMs))
   const group = groupOf(groups, 'hold', request.kind === 'start' ? '1' : '0', leaseMs)
-  const pointer = request.kind === 'attach' ? (pointerText(request.pointer) ?? '') : ''
+  const pointer = request.kind === 'attach' ? pointerText(request.pointer) : ''
   group.own.push(ownerText(request.fence, request.claimId), pointer)
   return group
 }

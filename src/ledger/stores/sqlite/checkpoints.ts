@@ -5,8 +5,9 @@ import type { DatabaseSync } from 'node:sqlite'
  * grow before that depends on what the commits are like.
  */
 export interface Checkpoints {
-  /** Called with the rows of every group commit. */
+  /** Called with the rows of every group commit; of one row only while not all of the last ones were that small. */
   expect(rows: number): void
+  readonly isSmall: boolean
 }
 
 /** Small commits: a log of 4 MiB is soon written over, and an fsync of what was written before is twice as fast. */
@@ -18,6 +19,8 @@ const PAGES_MANY = 4_000
 const LARGE_ROWS = 6
 const SMALL_ROWS = 3
 const SMOOTHING = 0.1
+/** An average this near to a single row is one. */
+const ONE_ROW = 1.01
 
 export function createCheckpoints(db: DatabaseSync): Checkpoints {
   let average = 1
@@ -27,11 +30,15 @@ export function createCheckpoints(db: DatabaseSync): Checkpoints {
     db.exec(`PRAGMA wal_autocheckpoint = ${pages}`)
   }
   set(pages)
-  return {
-    expect: (rows) => {
+  const checkpoints = {
+    isSmall: true,
+    expect: (rows: number) => {
       average += SMOOTHING * (rows - average)
+      checkpoints.isSmall = average < ONE_ROW
+      if (checkpoints.isSmall) average = 1
       if (pages === PAGES_FEW && average > LARGE_ROWS) set(PAGES_MANY)
       else if (pages === PAGES_MANY && average < SMALL_ROWS) set(PAGES_FEW)
     },
   }
+  return checkpoints
 }

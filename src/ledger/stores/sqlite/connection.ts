@@ -1,19 +1,17 @@
 import { existsSync } from 'node:fs'
+import type { StatementSync } from 'node:sqlite'
 import { DatabaseSync } from 'node:sqlite'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { tablesTooOld } from '../../store/migrations.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { createCheckpoints } from './checkpoints.ts'
-import type { Anchor, TimeSource } from './clock.ts'
+import type { Anchor, Clock, MetaStatements } from './clock.ts'
+import { anchor, needsAnchor, nowOf, prepareMeta } from './clock.ts'
 import { unavailable } from './errors.ts'
-import type { MetaStatements } from './meta.ts'
-import { anchor, needsAnchor, nowOf, prepareMeta } from './meta.ts'
 import { makePrivate } from './private-file.ts'
 import type { RecordStatements } from './records.ts'
 import { prepareRecords } from './records.ts'
 import { LEDGER_ROOM, migrate, ownMigrations, pendingIn } from './schema.ts'
-import type { SettleStatement } from './settle.ts'
-import { prepareSettle } from './settle.ts'
 import type { Statements } from './statements.ts'
 import { createStatements } from './statements.ts'
 
@@ -22,14 +20,16 @@ export interface Connection {
   readonly db: DatabaseSync
   readonly meta: MetaStatements
   readonly records: RecordStatements
-  readonly settle: SettleStatement
   readonly checkpoints: Checkpoints
   /** Statements of users, of other rooms, and the rarer ones of ours, prepared when first used. */
   readonly statements: Statements
   /** Topics that statements woke since the last commit. */
   readonly woken: Set<string>
-  /** Begins a write transaction. Throws when another process holds the lock. */
-  begin(): void
+  /** Begins a write transaction. Throws when another process holds the lock. `held` is null before it. */
+  readonly begin: StatementSync
+  readonly commit: StatementSync
+  /** The clock as of the open write transaction, whose lock keeps other processes from moving it. */
+  held: Anchor | null
 }
 
 export interface Connections {
@@ -48,7 +48,7 @@ const CACHE_KIB = 16 * 1_024
 const LOG_BYTES = 64 * 1_024 * 1_024
 
 /** Throws SQLite's own error when it cannot be done at once; the caller knows which of them are worth another try. */
-export function openConnections(path: string, time: TimeSource, mode: MigrateMode): Connections {
+export function openConnections(path: string, clock: Clock, mode: MigrateMode): Connections {
   if (mode === 'check' && !existsSync(path)) throw tablesTooOld(LEDGER_ROOM, ownMigrations)
   const opened: DatabaseSync[] = []
   const close = () => {
@@ -64,14 +64,14 @@ export function openConnections(path: string, time: TimeSource, mode: MigrateMod
   try {
     makePrivate(path)
     const writer = open()
-    prepareFile(writer, path, time, mode)
+    prepareFile(writer, path, clock, mode)
     const transaction = open()
     const reader = open()
     reader.exec('PRAGMA query_only = ON')
     return {
-      writer: prepare(writer, time),
-      transaction: prepare(transaction, time),
-      reader: prepare(reader, time),
+      writer: prepare(writer, clock),
+      transaction: prepare(transaction, clock),
+      reader: prepare(reader, clock),
       close,
     }
   } catch (error) {
@@ -80,19 +80,19 @@ export function openConnections(path: string, time: TimeSource, mode: MigrateMod
   }
 }
 
-function prepareFile(db: DatabaseSync, path: string, time: TimeSource, mode: MigrateMode): void {
+function prepareFile(db: DatabaseSync, path: string, clock: Clock, mode: MigrateMode): void {
   const journal = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
   if (journal !== 'wal')
     throw unavailable(path, new Error(`its file system allows only the journal mode ${journal}`), 'no')
   db.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
   const pending = pendingIn(db, LEDGER_ROOM, ownMigrations)
   if (pending.length > 0 && mode === 'check') throw tablesTooOld(LEDGER_ROOM, pending)
-  if (pending.length === 0 && !needsAnchor(db, time)) return
+  if (pending.length === 0 && !needsAnchor(db, clock)) return
   // Many processes may come here at once: one is first, and the others find nothing left to do.
   db.exec('BEGIN IMMEDIATE')
   try {
     migrate(db, LEDGER_ROOM, ownMigrations)
-    anchor(db, time)
+    anchor(db, clock)
     db.exec('COMMIT')
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
@@ -107,34 +107,34 @@ export const NOW_SQL = `${NOW}()`
 const WAKE = 'onceonly_wake'
 export const wakeSql = (topic: string) => `${WAKE}('${topic}')`
 
-function prepare(db: DatabaseSync, time: TimeSource): Connection {
+function prepare(db: DatabaseSync, clock: Clock): Connection {
   const meta = prepareMeta(db)
   const statements = createStatements(db)
   const woken = new Set<string>()
-  /** As of the open write transaction, whose lock keeps other processes from moving the clock. */
-  let held: Anchor | null = null
-  db.function(NOW, () => BigInt(nowOf(db.isTransaction ? (held ??= meta.clock()) : meta.clock(), time)))
-  db.function(WAKE, (topic) => {
-    woken.add(String(topic))
-    return null
-  })
-  return {
+  const connection: Connection = {
     db,
     meta: {
       ...meta,
       addOffset: (ms) => {
-        held = null
+        connection.held = null
         meta.addOffset(ms)
       },
     },
     records: prepareRecords(db),
-    settle: prepareSettle(db),
     checkpoints: createCheckpoints(db),
     statements,
     woken,
-    begin: () => {
-      held = null
-      statements.prepared('BEGIN IMMEDIATE').run()
-    },
+    begin: db.prepare('BEGIN IMMEDIATE'),
+    commit: db.prepare('COMMIT'),
+    held: null,
   }
+  db.function(NOW, () => {
+    const anchored = db.isTransaction ? (connection.held ??= meta.clock()) : meta.clock()
+    return BigInt(nowOf(anchored, clock))
+  })
+  db.function(WAKE, (topic) => {
+    woken.add(String(topic))
+    return null
+  })
+  return connection
 }

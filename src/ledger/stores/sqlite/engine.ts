@@ -1,14 +1,16 @@
+import type { BigIntStats } from 'node:fs'
 import { statSync } from 'node:fs'
 import type { Awaitable } from '../../../runtime/runtime.ts'
 import { isOnceError } from '../../core/errors.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import type { AppliedDecision, Call } from '../../store/port.ts'
-import type { TimeSource } from './clock.ts'
+import type { Clock, TimeSource } from './clock.ts'
+import { clockBy } from './clock.ts'
 import type { Connection, Connections } from './connection.ts'
 import { openConnections } from './connection.ts'
 import { busy, isBroken, isBusy, replaced, stopped, unavailable } from './errors.ts'
-import type { Decider } from './group.ts'
+import type { Decider, GroupWriter } from './group.ts'
 import { createWriterGroup } from './group.ts'
 import type { Lane } from './writer.ts'
 import { createWriterQueue, pause } from './writer.ts'
@@ -21,19 +23,31 @@ const NONE: ReadonlySet<string> = new Set()
 /** What the parts of one SQLite store share: the file, its connections, and the way to its only writer. */
 export interface Engine {
   readonly path: string
-  readonly time: TimeSource
+  readonly clock: Clock
   readonly migrate: MigrateMode
   /** Short synchronous work on the reader, repeated while another process opens, recovers or closes the file. */
   read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
   /**
    * Calls back after every write of this process but upkeep, whether it changed anything or not, with the topics that it
-   * woke.
+   * woke; until null is given.
    */
-  onWrite(wrote: Wrote): void
+  onWrite(wrote: Wrote | null): void
   /** Whether another process has committed since the last call; also true where that cannot be said. */
   othersCommitted(): boolean
+  /** Who decides requests; given once, before the first of them. */
+  decideBy(decider: Decider): void
   /** Decides one request, in one commit with those that wait for the writer at the same time. */
-  apply<R extends Request>(request: R, call: Call, decider: Decider): Awaitable<AppliedDecision<DecisionOf<R>>>
+  apply<R extends Request>(request: R, call: Call): Awaitable<AppliedDecision<DecisionOf<R>>>
+  /** Runs the work in a transaction of its own, committed before this returns; null when another process holds the lock. */
+  tryWrite<G, T>(work: (writer: Connection, given: G) => T, given: G): T | null
+  /**
+   * Runs one statement without a transaction of its own. Null says for certain that nothing was written: another process
+   * holds the lock, or the statement itself was refused and SQLite has undone it. After an error of the file or the disk the
+   * commit may still be found there after a crash.
+   */
+  tryAlone<G, T>(statement: (writer: Connection, given: G) => T | null, given: G): T | null
+  /** Undoes what the open transaction of the writer did, and begins another. */
+  beginAgain(writer: Connection): void
   /** Calls back with the requests of every group commit, for tests and measurements. */
   onRequests(listener: (requests: readonly Request[]) => void): void
   /**
@@ -51,15 +65,12 @@ export interface Engine {
   stop(): Promise<void>
 }
 
-/** Which file has this name now; null when there is none. */
-function fileAt(path: string): string | null {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found === undefined ? null : `${found.dev}:${found.ino}`
-}
+const STAT = { bigint: true, throwIfNoEntry: false } as const
 
 export function createEngine(path: string, time: TimeSource, migrate: MigrateMode = 'auto'): Engine {
+  const clock = clockBy(time)
   const queue = createWriterQueue()
-  let listener: Wrote = () => {}
+  let listener: Wrote | null = null
   let versions = { writer: -1, transaction: -1 }
   /** Whether the transaction connection may have committed since the last look at the versions. */
   let heldSince = true
@@ -68,7 +79,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   let suspect = false
   let held = false
   /** The file that was opened first: a store serves no other. */
-  let file: string | null = null
+  let file: BigIntStats | undefined
   let stopping: Promise<void> | null = null
 
   /**
@@ -76,7 +87,9 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
    * which no other process sees, so this is checked before every write and read; it takes two microseconds.
    */
   function checkFile(): void {
-    if (file !== null && fileAt(path) !== file) throw replaced(path)
+    if (file === undefined) return
+    const found = statSync(path, STAT)
+    if (found === undefined || found.ino !== file.ino || found.dev !== file.dev) throw replaced(path)
   }
 
   /** Opens when first used, and again after trouble, so that a store that was away needs no restart. */
@@ -87,8 +100,8 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     }
     if (connections === null) {
       checkFile()
-      connections = openConnections(path, time, migrate)
-      file ??= fileAt(path)
+      connections = openConnections(path, clock, migrate)
+      file ??= statSync(path, STAT)
       suspect = false
     }
     return connections
@@ -103,19 +116,22 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     return unavailable(path, error, applied)
   }
 
-  function begin(which: 'writer' | 'transaction'): boolean {
+  /** Null when another process holds the lock. */
+  function begin(which: 'writer' | 'transaction'): Connection | null {
     try {
       checkFile()
-      current()[which].begin()
-      return true
+      const connection = (connections === null || suspect ? current() : connections)[which]
+      connection.held = null
+      connection.begin.run()
+      return connection
     } catch (error) {
-      if (isBusy(error)) return false
+      if (isBusy(error)) return null
       throw translate(error, 'no')
     }
   }
 
   function wrote({ woken }: Connection): void {
-    listener(woken, false)
+    listener?.(woken, false)
     woken.clear()
   }
 
@@ -142,8 +158,8 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     heldSince = true
   }
 
-  const beginWriter = () => begin('writer')
-  const beginTransaction = () => begin('transaction')
+  const beginWriter = () => begin('writer') !== null
+  const beginTransaction = () => begin('transaction') !== null
   const beginUpkeep = () => {
     let begun = false
     sync('NORMAL')
@@ -172,18 +188,18 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
 
   function writeUpkeep<T>(work: (writer: Connection) => T): T {
     try {
-      return commitOrUndo(current().writer, work)
+      return commitOrUndo(current().writer, work, null)
     } finally {
       sync('FULL')
     }
   }
 
-  function commitOrUndo<T>(writer: Connection, work: (writer: Connection) => T): T {
+  function commitOrUndo<G, T>(writer: Connection, work: (writer: Connection, given: G) => T, given: G): T {
     let committing = false
     try {
-      const result = work(writer)
+      const result = work(writer, given)
       committing = true
-      writer.statements.prepared('COMMIT').run()
+      writer.commit.run()
       return result
     } catch (error) {
       // A COMMIT that failed on its way to the disk may still be found there after a crash.
@@ -194,17 +210,21 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     }
   }
 
-  /**
-   * Null says for certain that nothing was written: another process holds the lock, or the statement itself was refused and
-   * SQLite has undone it. After an error of the file or the disk the commit may still be found there after a crash.
-   */
-  function alone<T>(statement: (writer: Connection) => T | null): T | null {
+  /** In the transaction that has begun. */
+  function commit<G, T>(work: (writer: Connection, given: G) => T, given: G): T {
+    const { writer } = current()
+    const result = commitOrUndo(writer, work, given)
+    wrote(writer)
+    return result
+  }
+
+  function tryAlone<G, T>(statement: (writer: Connection, given: G) => T | null, given: G): T | null {
     if (connections === null || suspect) return null
     checkFile()
     const { writer } = connections
     try {
-      const answer = statement(writer)
-      if (answer !== null) wrote(writer)
+      const answer = statement(writer, given)
+      if (answer !== null && (listener !== null || writer.woken.size > 0)) wrote(writer)
       return answer
     } catch (error) {
       if (isOnceError(error) || !isBroken(error)) return null
@@ -213,18 +233,14 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     }
   }
 
-  const group = createWriterGroup(queue, {
+  const groupWriter: GroupWriter = {
     begin: beginWriter,
-    alone,
+    decider: null,
     late: lateWrite,
     translate: (error) => translate(error, 'no'),
-    commit: (work) => {
-      const { writer } = current()
-      const result = commitOrUndo(writer, work)
-      wrote(writer)
-      return result
-    },
-  })
+    commit,
+  }
+  const group = createWriterGroup(queue, groupWriter)
 
   async function stop(): Promise<void> {
     await group.stop(() => stopped(path))
@@ -236,10 +252,24 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   return {
     path,
     migrate,
-    time,
+    clock,
     checkFile,
     onWrite: (given) => void (listener = given),
+    decideBy: (given) => void (groupWriter.decider = given),
     othersCommitted,
+    tryAlone,
+    tryWrite: (work, given) => {
+      const writer = begin('writer')
+      if (writer === null) return null
+      const result = commitOrUndo(writer, work, given)
+      if (listener !== null || writer.woken.size > 0) wrote(writer)
+      return result
+    },
+    beginAgain: (writer) => {
+      undo(writer)
+      writer.held = null
+      writer.begin.run()
+    },
     read: async (call, work) => {
       const startedMs = performance.now()
       for (let tries = 0; ; tries++) {
@@ -255,14 +285,14 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
       }
     },
     // Each request was decided by the step of its own kind, and an error rejects.
-    apply: <R extends Request>(request: R, call: Call, decider: Decider) =>
-      group.write({ request, decider }, call.timeoutMs) as Awaitable<AppliedDecision<DecisionOf<R>>>,
+    apply: <R extends Request>(request: R, { timeoutMs }: Call) =>
+      group.write(request, timeoutMs) as Awaitable<AppliedDecision<DecisionOf<R>>>,
     onRequests: (listener) =>
-      group.onFlush((members) => listener(members.flatMap(({ request }) => (request === null ? [] : [request])))),
+      group.onFlush((members) => listener(members.filter((member): member is Request => member.kind !== 'work'))),
     write: async <T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T) => {
       if (stopping !== null) throw stopped(path)
       if (lane === 'batch') {
-        const ended = (await group.write({ request: null, work }, call.timeoutMs)) as { readonly value: T }
+        const ended = (await group.write({ kind: 'work', work }, call.timeoutMs)) as { readonly value: T }
         return ended.value
       }
       const turn = { lane, waitMs: call.timeoutMs, late: lateWrite, begin: beginUpkeep }
@@ -276,7 +306,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
         try {
           checkFile()
           done.push({ value: statement(current().writer) })
-          listener(NONE, true)
+          listener?.(NONE, true)
           return true
         } catch (error) {
           if (isBusy(error)) return false

@@ -30,13 +30,14 @@ test('members that wait together are committed together, as many as fit; a singl
   let free = true
   const { write, onFlush } = createWriterGroup(createWriterQueue(), {
     begin: () => free,
-    alone: () => null,
+    decider: null,
     late,
     translate: (error) => error,
-    commit: (work) => work({ statements: { prepared: () => ({ run: () => {} }) } } as unknown as Connection),
+    commit: (work, given) =>
+      work({ statements: { prepared: () => ({ run: () => {} }) } } as unknown as Connection, given),
   })
   onFlush((members) => groups.push(members.length))
-  const add = async (waitMs: number) => await write({ request: null, work: () => null }, waitMs)
+  const add = async (waitMs: number) => await write({ kind: 'work', work: () => null }, waitMs)
   await add(1_000)
   assert.deepEqual(groups, [1])
   free = false
@@ -51,12 +52,12 @@ test('a turn whose members have all left is given up', async () => {
   const queue = createWriterQueue()
   const { write } = createWriterGroup(queue, {
     begin: () => false,
-    alone: () => null,
+    decider: null,
     late,
     translate: (error) => error,
     commit: () => assert.fail('no member is left'),
   })
-  await assert.rejects(async () => await write({ request: null, work: () => null }, 5))
+  await assert.rejects(async () => await write({ kind: 'work', work: () => null }, 5))
   await queue.idle()
 })
 
@@ -94,16 +95,16 @@ test('a single member is not committed while another process holds the lock', as
   let [free, begun] = [true, false]
   const { write } = createWriterGroup(createWriterQueue(), {
     begin: () => (begun = free),
-    alone: () => null,
+    decider: null,
     late,
     translate: (error) => error,
-    commit: (work) => {
+    commit: (work, given) => {
       assert.ok(begun)
       begun = false
-      return work({} as Connection)
+      return work({} as Connection, given)
     },
   })
-  const add = () => write({ request: null, work: () => 'done' }, 60_000)
+  const add = () => write({ kind: 'work', work: () => 'done' }, 60_000)
   await add()
   await new Promise((resolve) => void setImmediate(() => setImmediate(resolve)))
   free = false

@@ -1,36 +1,30 @@
 import { createRuntime } from '../../../runtime/runtime.ts'
 import type { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
-import type { Request, SettleRequest } from '../../core/request.ts'
+import type { Request } from '../../core/request.ts'
 import type { GroupCommit } from '../../store/group-commit.ts'
 import { createGroupCommit } from '../../store/group-commit.ts'
-import type { Applied } from '../../store/port.ts'
+import type { Applied, AppliedDecision } from '../../store/port.ts'
 import { requestRules } from '../../store/request-group.ts'
 import type { Connection } from './connection.ts'
 import { inSavepoint } from './savepoint.ts'
 import type { WriterQueue } from './writer.ts'
 
 /** Short synchronous writes that share one commit, and one wait for the disk. */
-export type Member = RequestMember | WorkMember
-
-/** Requests of one flush are decided together, by the decider of the first. */
-export interface RequestMember {
-  readonly request: Request
-  readonly decider: Decider
-}
+export type Member = Request | WorkMember
 
 export interface WorkMember {
-  readonly request: null
+  readonly kind: 'work'
   /** May be called again after what it wrote was undone. */
   work(writer: Connection): unknown
 }
 
 export interface Decider {
   /**
-   * Decides one settle by a single statement, which commits by itself. Null when nothing was written, and the request has
-   * to be decided in a transaction.
+   * Decides one request, committed before it returns. Null when another process holds the lock, and nothing was written.
+   * Throws the error of a request that cannot be stored.
    */
-  settleAlone(writer: Connection, request: SettleRequest): Applied | null
+  alone(request: Request): AppliedDecision | null
   /** First in the write transaction, which it may begin again; answers in order of the requests. */
   decide(writer: Connection, requests: readonly Request[]): readonly Applied[]
   /** What was decided last is on the disk. */
@@ -41,10 +35,10 @@ export interface Decider {
 export interface GroupWriter {
   /** False when another process holds the lock. Throws when the file cannot be used. */
   begin(): boolean
-  /** Runs one statement without a transaction of its own; null when it wrote nothing, for certain. */
-  alone<T>(statement: (writer: Connection) => T | null): T | null
+  /** Null until there is one, before the first request. */
+  decider: Decider | null
   /** Runs the work in the transaction that `begin` has begun, and commits. Undoes all of it when it throws. */
-  commit<T>(work: (writer: Connection) => T): T
+  commit<G, T>(work: (writer: Connection, given: G) => T, given: G): T
   /** The store's own error for one of SQLite's. */
   translate(error: unknown): unknown
   late(waitedMs: number): OnceError
@@ -65,23 +59,20 @@ const ALL_LEFT = new Error('Every member has left.')
 
 export function createWriterGroup(queue: WriterQueue, writer: GroupWriter): GroupCommit<Member, Ended> {
   function commit(members: readonly Member[]): readonly Ended[] {
-    const ended: Ended[] = []
-    const asked = members.filter((member) => member.request !== null)
-    const decider = asked[0]?.decider
-    writer.commit((connection) => {
-      const requests = asked.map(({ request }) => request)
-      const answers = decider?.decide(connection, requests) ?? []
-      const works = members.filter((member) => member.request === null)
-      const done =
-        members.length === 1 ? works.map(({ work }) => ({ value: work(connection) })) : attemptAll(connection, works)
-      let place = 0
-      let worked = 0
-      for (const { request } of members) {
-        ended.push(request !== null ? (answers[place++] as Applied) : (done[worked++] as Ended))
-      }
-    })
-    decider?.committed()
+    const ended = writer.commit(perform, members)
+    writer.decider?.committed()
     return ended
+  }
+
+  function perform(connection: Connection, members: readonly Member[]): readonly Ended[] {
+    const requests = members.filter((member): member is Request => member.kind !== 'work')
+    const works = members.filter((member): member is WorkMember => member.kind === 'work')
+    const answers = requests.length === 0 ? [] : (writer.decider?.decide(connection, requests) ?? [])
+    const done =
+      members.length === 1 ? works.map(({ work }) => ({ value: work(connection) })) : attemptAll(connection, works)
+    let place = 0
+    let worked = 0
+    return members.map(({ kind }) => (kind === 'work' ? done[worked++] : answers[place++]) as Ended)
   }
 
   /**
@@ -114,18 +105,13 @@ export function createWriterGroup(queue: WriterQueue, writer: GroupWriter): Grou
     lanes: 1,
     flush: commit,
     flushNow: (member) => {
-      if (!queue.isFree()) return undefined
-      const { request } = member
-      if (request !== null && request.kind === 'settle') {
-        const { decider } = member
-        const answer = writer.alone((connection) => decider.settleAlone(connection, request))
-        if (answer !== null) return answer
-      }
+      if (queue.serving) return undefined
+      if (member.kind !== 'work') return writer.decider?.alone(member) ?? undefined
       return writer.begin() ? commit([member])[0] : undefined
     },
-    sizeOf: (member) => (member.request === null ? WORK_BYTES : requestRules.sizeOf(member.request)),
-    keyOf: (member) => member.request?.id ?? null,
-    priorityOf: (member) => (member.request === null ? 2 : requestRules.priorityOf(member.request)),
+    sizeOf: (member) => (member.kind === 'work' ? WORK_BYTES : requestRules.sizeOf(member)),
+    keyOf: (member) => (member.kind === 'work' ? null : member.id),
+    priorityOf: (member) => (member.kind === 'work' ? 2 : requestRules.priorityOf(member)),
     errorOf: (ended) => ('error' in ended ? ended.error : null),
     // Each member is undone alone.
     isSpoiled: () => false,

@@ -64,14 +64,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
   const file = checkedPath(path)
   checkOptionNames('sqliteStore', options, ['migrate', 'testClock', 'internal', 'encryption'])
   const { time: ownTime = {}, holdMs = limits.writerHoldMs } = options.internal ?? {}
-  const time = { ...systemTime, ...ownTime }
-  // A boot does not change while a process lives; its name is asked once.
-  const bootId = time.bootId()
-  const engine = createEngine(
-    file,
-    { ...time, bootId: () => bootId },
-    checkMigrateMode('sqliteStore', options.migrate ?? 'auto'),
-  )
+  const mode = checkMigrateMode('sqliteStore', options.migrate ?? 'auto')
+  const engine = createEngine(file, { ...systemTime, ...ownTime }, mode)
   const watchers = createWatchers(engine)
   const tables = createTables(engine)
   const fences = { least: 0 }

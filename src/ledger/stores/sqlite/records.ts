@@ -1,15 +1,18 @@
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { RecordId } from '../../core/identity.ts'
 import { FOREVER } from '../../core/limits.ts'
-import type { InProgress, LedgerRecord } from '../../core/record.ts'
+import type { FailedRetryable, FailedTerminal, InProgress, LedgerRecord, Succeeded } from '../../core/record.ts'
+import type { Grant } from '../../core/request.ts'
 import type { RecordRow } from '../../store/row.ts'
-import { fromRow, policyText, stateCode, toRow } from '../../store/row.ts'
+import { fromRow, keptCode, pointerText, policyText, stateCode, toRow } from '../../store/row.ts'
 import { recordColumns } from '../../store/sql/tables.ts'
 import type { Anchor } from './clock.ts'
 import { endBeforeBoot } from './clock.ts'
 import { refusedRow } from './errors.ts'
 
-/** Reading and writing whole rows, on one connection. Deciding what to write is done elsewhere. */
+type Ended = Succeeded | FailedTerminal | FailedRetryable
+
+/** Reading and writing rows, on one connection. What to write was decided before. */
 export interface RecordStatements {
   read(id: RecordId, anchor: Anchor): LedgerRecord | null
   /**
@@ -17,6 +20,13 @@ export interface RecordStatements {
    * already: one atomic step, never find-then-insert.
    */
   insertFirst(record: InProgress): boolean
+  /**
+   * The usual settle: the record is still what its grant says, it has no waiters, and nothing unusual ever happened to it.
+   * What it becomes is then known without reading, and one guarded UPDATE writes it. False when a guard failed: nothing is
+   * written, and the record has to be read and decided as any other. With an anchor it commits by itself, outside of a
+   * transaction: the store's time was told by this anchor, as long as the file has it.
+   */
+  settle(grant: Grant, after: Ended, anchor: Anchor | null): boolean
   insert(record: LedgerRecord): void
   /** A new incarnation starts its counts anew. */
   update(record: LedgerRecord, newIncarnation: boolean): void
@@ -49,6 +59,14 @@ const FIRST = `INSERT INTO onceonly_records
 const INSERT = `INSERT INTO onceonly_records (id, ${COLUMNS}) VALUES (${['id', ...columns].map(() => '?').join(', ')})`
 const UPDATE = `UPDATE onceonly_records SET ${columns.map((column) => `${column} = ?`).join(', ')}`
 
+const SETTLE = `UPDATE onceonly_records
+  SET state = ?, due_at = ?, settled_at = ?, expires_at = ?, gone_at = ?, kept = ?, pointer = ?, outcome = ?
+  WHERE ${BY_ID} AND fence = ? AND claim_id = ? AND state = ${stateCode.running} AND awaited = 0 AND detail IS NULL
+    AND pointer IS ? AND policy = ? AND fingerprint = ? AND incarnation = ? AND attempts = ? AND claimed_at = ?`
+
+const SETTLE_ALONE = `${SETTLE} AND EXISTS (SELECT 1 FROM onceonly_meta
+    WHERE one = 1 AND boot_id = ? AND anchor_monotonic = ? AND anchor_wall = ? AND offset_ms = ?)`
+
 export function prepareRecords(db: DatabaseSync): RecordStatements {
   const read = db.prepare(`SELECT ${COLUMNS} FROM onceonly_records WHERE ${BY_ID}`)
   const takeId = db.prepare(TAKE_ID)
@@ -58,6 +76,8 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
   const restart = db.prepare(
     `${UPDATE}, replays = 0, conflicts = 0, in_progress = 0, repeated_at = NULL WHERE ${BY_ID}`,
   )
+  const settle = db.prepare(SETTLE)
+  const settleAlone = db.prepare(SETTLE_ALONE)
   const addUnknown = db.prepare('INSERT OR IGNORE INTO onceonly_unknowns (id) VALUES (?)')
   const removeUnknown = db.prepare('DELETE FROM onceonly_unknowns WHERE id = ?')
   return {
@@ -87,6 +107,33 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
         identity.batch === undefined ? null : text('batch', identity.batch),
       )
       return true
+    },
+    settle: (grant, after, anchor) => {
+      const { data } = after.outcome
+      const blob = blobOf(grant.id)
+      const values: SQLInputValue[] = [
+        stateCode[after.state],
+        after.state === 'failed_retryable' ? time('due_at', after.retryAt) : null,
+        after.settledAt,
+        time('expires_at', after.expiresAt),
+        time('gone_at', after.goneAt),
+        keptCode[after.outcome.kept],
+        after.pointer === null ? null : text('pointer', pointerText(after.pointer)),
+        data === null ? null : text('outcome', data),
+        blob,
+        blob,
+        grant.fence,
+        grant.claimId,
+        grant.pointer === null ? null : pointerText(grant.pointer),
+        policyText(grant.policy),
+        grant.fingerprint,
+        grant.incarnation,
+        grant.attempt,
+        grant.claimedAt,
+      ]
+      if (anchor === null) return settle.run(...values).changes === 1
+      values.push(anchor.bootId, anchor.monotonicMs, anchor.wallMs, anchor.offsetMs)
+      return settleAlone.run(...values).changes === 1
     },
     insert: (record) => {
       const blob = blobOf(record.id)

@@ -7,10 +7,9 @@ import type { Session } from '../../store/port.ts'
 import type { Savepoints } from '../../store/savepoints.ts'
 import type { SqlTx } from '../../store/sql.ts'
 import type { FenceMark } from './claims.ts'
-import { decideAlone } from './claims.ts'
-import type { TimeSource } from './clock.ts'
+import { beginTurn, decideAlone, endTurn } from './claims.ts'
+import type { Clock } from './clock.ts'
 import type { Connection } from './connection.ts'
-import { beginTurn, endTurn } from './decide.ts'
 import { busy, isBroken, isBusy, unavailable } from './errors.ts'
 import { rolledBackBySqlite } from './life.ts'
 
@@ -47,7 +46,7 @@ function ownFault(path: string, error: unknown, applied: AppliedWord): OnceError
 
 export interface SessionParts {
   readonly connection: Connection
-  readonly time: TimeSource
+  readonly clock: Clock
   readonly fences: FenceMark
   readonly savepoints: Savepoints
   readonly guard: Guard
@@ -55,13 +54,13 @@ export interface SessionParts {
 }
 
 export function createSession(parts: SessionParts): Session<SqlTx> {
-  const { connection, time, fences, savepoints, guard, doings } = parts
+  const { connection, clock, fences, savepoints, guard, doings } = parts
   const { statements } = connection
 
   /** By the same code as a group commit. */
   function decideOne<R extends Request>(request: R) {
     doings.ids.add(request.id)
-    const turn = beginTurn(connection, time, fences.least)
+    const turn = beginTurn(connection, clock, fences.least)
     const applied = decideAlone(connection, turn, request)
     if ('error' in applied) throw applied.error
     endTurn(connection, turn)

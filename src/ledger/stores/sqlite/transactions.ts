@@ -79,7 +79,7 @@ async function inTransaction<T>(
   const guard = createGuard(engine.path, connection, life)
   const run = (statement: string) => void guard(() => connection.statements.prepared(statement).run())
   const savepoints = createSavepoints(stepsBy(run), life)
-  const session = createSession({ connection, time: engine.time, fences, savepoints, guard, doings })
+  const session = createSession({ connection, clock: engine.clock, fences, savepoints, guard, doings })
   const { promise: tooLong, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
     // No statement is under way: they are all synchronous. From here on the session refuses, and the writer is free.

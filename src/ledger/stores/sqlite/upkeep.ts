@@ -4,9 +4,9 @@ import { stateCode } from '../../store/row.ts'
 import { foreignCursor } from '../../store/sql/list.ts'
 import type { RecordTables } from '../../store/sql/tables.ts'
 import { createForgetTallies, createTally } from '../../store/sql/tallies.ts'
+import { nowOf } from './clock.ts'
 import type { Connection } from './connection.ts'
 import type { Engine } from './engine.ts'
-import { nowOf } from './meta.ts'
 import { ID_BYTES, LEADS_NOWHERE } from './records.ts'
 
 /** How long a step may keep the only writer: a claim that arrives in the middle waits for no more than this. */
@@ -22,7 +22,7 @@ const STEP_ROWS_LEAST = 256
 const IDS_PER_RECORD = 2
 
 export function createUpkeep(engine: Engine, tables: RecordTables): Upkeep {
-  const { time } = engine
+  const { clock } = engine
   const forgetTallies = createForgetTallies(tables)
   let stepRows = STEP_ROWS_FIRST
   let idsAfter: Uint8Array = NO_ID
@@ -38,23 +38,21 @@ export function createUpkeep(engine: Engine, tables: RecordTables): Upkeep {
       const after = cursor === null ? 0 : parsed(cursor)
       // 1. Check on the reader: most rows are not due, and no writer should wait for that.
       const rows = Math.min(limit, stepRows)
-      const look = await engine.read(call, (reader) =>
-        lookAfter(reader, after, rows, nowOf(reader.meta.read(), engine.time)),
-      )
+      const look = await engine.read(call, (reader) => lookAfter(reader, after, rows, nowOf(reader.meta.read(), clock)))
       const { last, looked } = look
       const next = looked < rows ? null : String(last)
       let [removed, waitedMs] = [0, 0]
       // 2. Write, asking again there: a claim may have come in between.
       if (look.gone + look.over > 0) {
-        const askedMs = time.monotonicMs()
+        const askedMs = clock.monotonicMs()
         await engine.write('upkeep', call, (writer) => {
-          const beganMs = time.monotonicMs()
-          const now = nowOf(writer.meta.read(), engine.time)
+          const beganMs = clock.monotonicMs()
+          const now = nowOf(writer.meta.read(), clock)
           removed = removeBetween(writer, after, last, now)
           if (look.over > 0) writer.statements.prepared(EMPTY).run(after, last, now, now)
           if (removed > 0) idsAfter = removeIds(writer, idsAfter, removed * IDS_PER_RECORD)
           waitedMs = beganMs - askedMs
-          noteStep(time.monotonicMs() - beganMs)
+          noteStep(clock.monotonicMs() - beganMs)
         })
       }
       if (next === null) await tables.write(call, forgetTallies)

@@ -12,8 +12,10 @@ interface Ear {
 }
 
 export interface Watchers {
+  /** Those who watch records. */
+  readonly waiters: ReadonlySet<Wake>
   watch(wake: Wake): Watch
-  /** Called after every commit of this process: wakes who waits here, and notices what others did meanwhile. */
+  /** Called after every commit of this process while records are watched: wakes, and notices what others did meanwhile. */
   committed(wakesBefore: number, wakesAfter: number, woken: readonly RecordId[]): void
   /**
    * For other rooms: woken at once by commits of this process that woke the topic and by any commit of another process,
@@ -150,6 +152,7 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
   }
 
   function pollOn(): void {
+    engine.onWrite(noteWrite)
     if (timer !== null && !dozing) return
     pollIn(POLL_MS)
   }
@@ -189,6 +192,9 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
   }
 
   function pollOff(): void {
+    engine.onWrite(null)
+    writes = 0
+    wroteQuietly = false
     if (timer !== null) clearTimeout(timer)
     if (stirring !== null) clearTimeout(stirring)
     timer = null
@@ -205,8 +211,8 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
     if (wakes.size === 0) known = null
   }
 
-  // The next poll finds out whether a write changed anything.
-  engine.onWrite((topics, isQuiet) => {
+  /** The next poll finds out whether a write changed anything. Without a poll nothing is noted. */
+  function noteWrite(topics: ReadonlySet<string>, isQuiet: boolean): void {
     if (isQuiet) {
       wroteQuietly = true
       return
@@ -217,9 +223,10 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
     if (ears.size === 0 || stirring !== null) return
     stirring = setTimeout(() => void stir(), STIR_MS)
     stirring.unref()
-  })
+  }
 
   return {
+    waiters: wakes,
     watch: (wake) => {
       // A function may watch twice, and each of its watches ends by itself.
       const own: Wake = (ids) => wake(ids)

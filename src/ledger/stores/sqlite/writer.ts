@@ -5,8 +5,8 @@ import { limits } from '../../core/limits.ts'
 export interface WriterQueue {
   /** Runs the work alone, once `begin` could take the write lock. */
   run<T>(turn: WriterTurn, work: () => T | Promise<T>): Promise<T>
-  /** No writer and no waiter: work that ends before the caller returns needs no turn. */
-  isFree(): boolean
+  /** There is a writer, or a waiter: without them work that ends before the caller returns needs no turn. */
+  readonly serving: boolean
   /** Settles when there is no writer and no waiter. */
   idle(): Promise<void>
 }
@@ -47,7 +47,6 @@ interface Waiting {
 export function createWriterQueue(): WriterQueue {
   const lines: Record<Lane, Waiting[]> = { batch: [], transaction: [], upkeep: [] }
   const idlers: (() => void)[] = []
-  let serving = false
   /** Work was done in this turn of the event loop already; sockets and timers come before more of it. */
   let worked = false
 
@@ -73,7 +72,7 @@ export function createWriterQueue(): WriterQueue {
 
   /** The usual case: no writer, no waiter, and a free lock. A group commit is over before `run` returns. */
   function atOnce(waiting: Waiting): boolean {
-    if (serving || worked) return false
+    if (queue.serving || worked) return false
     try {
       if (!waiting.turn.begin()) return false
     } catch (error) {
@@ -83,14 +82,14 @@ export function createWriterQueue(): WriterQueue {
     noteWork()
     const going = start(waiting)
     if (going !== null) {
-      serving = true
+      queue.serving = true
       void going.then(serve)
     }
     return true
   }
 
   async function serve(): Promise<void> {
-    serving = true
+    queue.serving = true
     let tries = 0
     if (worked) await nextTurn()
     for (let next = first(); next !== null; next = first()) {
@@ -107,7 +106,7 @@ export function createWriterQueue(): WriterQueue {
       noteWork()
       if (first() !== null) await nextTurn()
     }
-    serving = false
+    queue.serving = false
     for (const idle of idlers.splice(0)) idle()
   }
 
@@ -141,19 +140,21 @@ export function createWriterQueue(): WriterQueue {
       leave(waiting)
       waiting.reject(late(performance.now() - waiting.since))
     }, waitMs)
-    if (!serving) void serve()
+    if (!queue.serving) void serve()
   }
 
-  return {
+  const queue = {
+    serving: false,
     run: <T>(turn: WriterTurn, work: () => T | Promise<T>) =>
       new Promise<T>((resolve, reject) => {
         const settle = resolve as (value: unknown) => void
         const waiting = { turn, work, since: performance.now(), resolve: settle, reject, timer: null }
         if (!atOnce(waiting)) enter(waiting)
       }),
-    isFree: () => !serving,
-    idle: () => (serving ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
+    idle: (): Promise<void> =>
+      queue.serving ? new Promise((resolve) => void idlers.push(resolve)) : Promise.resolve(),
   }
+  return queue
 }
 
 /** Null when the work is over at once. */
