@@ -42,6 +42,8 @@ async function post(key: string, replayed: boolean): Promise<void> {
   if (isReplay !== replayed) throw new Error(`The request under ${key} is ${isReplay ? 'a' : 'no'} replay.`)
 }
 
+const TURNS = 5
+
 const inspector = new Session()
 inspector.connect()
 await inspector.post('Profiler.enable')
@@ -65,11 +67,19 @@ async function entered(): Promise<Map<string, string[]>> {
   return files
 }
 
-async function walk(title: string, request: () => Promise<void>): Promise<void> {
-  await entered()
-  await request()
-  const files = await entered()
-  const functions = [...files.values()].reduce((sum, names) => sum + names.length, 0)
+const functionsOf = (files: ReadonlyMap<string, readonly string[]>) =>
+  [...files.values()].reduce((sum, names) => sum + names.length, 0)
+
+/** The shortest of some: a timer that happens to fire during one of them belongs to no request. */
+async function walk(title: string, request: (turn: number) => Promise<void>): Promise<void> {
+  let files: ReadonlyMap<string, string[]> = new Map()
+  for (let turn = 1; turn <= TURNS; turn++) {
+    await entered()
+    await request(turn)
+    const these = await entered()
+    if (turn === 1 || functionsOf(these) < functionsOf(files)) files = these
+  }
+  const functions = functionsOf(files)
   console.log(`${title}: ${files.size} files, ${functions} functions`)
   if (!values.list) return
   const inOrder = [...files].sort(([a], [b]) => (a < b ? -1 : 1))
@@ -79,7 +89,7 @@ async function walk(title: string, request: () => Promise<void>): Promise<void> 
 // Opens the file, prepares the statements, and fills what is filled once.
 for (const key of ['warm-1', 'warm-2']) await post(key, false)
 for (let again = 0; again < 3; again++) await post('warm-1', true)
-await walk('first request', () => post('walk-1', false))
+await walk('first request', (turn) => post(`walk-${turn}`, false))
 // The first one reads the store, and the second makes what all further ones share.
 for (let again = 0; again < 2; again++) await post('walk-1', true)
 await walk('replay from memory', () => post('walk-1', true))

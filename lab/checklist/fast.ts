@@ -80,8 +80,8 @@ export const fast: readonly Row[] = [
       {
         without: 'a write at once comes only when nothing waits and nothing is under way',
         file: 'src/ledger/store/group-commit.ts',
-        find: '!alone || waiting > 0 || flushing > 0) return undefined',
-        replace: '!alone) return undefined',
+        find: '&& alone && waiting === 0 && flushing === 0',
+        replace: '&& alone',
         noticed: [{ file: groups, name: 'what waits is not overtaken by a later item of its key' }],
       },
       {
@@ -118,7 +118,7 @@ export const fast: readonly Row[] = [
     removals: [
       {
         without: 'the record must still be that of its grant',
-        file: 'src/ledger/stores/sqlite/settle.ts',
+        file: 'src/ledger/stores/sqlite/records.ts',
         find: `AND fence = ? AND claim_id = ? AND state = \${stateCode.running} AND awaited = 0 AND detail IS NULL
     AND pointer IS ? AND policy = ? AND fingerprint = ? AND incarnation = ? AND attempts = ? AND claimed_at = ?`,
         replace: 'AND coalesce(?, ?, ?, ?, ?, ?, ?, ?) IS NOT NULL',
@@ -126,7 +126,7 @@ export const fast: readonly Row[] = [
       },
       {
         without: 'the clock must still be the one that was read',
-        file: 'src/ledger/stores/sqlite/settle.ts',
+        file: 'src/ledger/stores/sqlite/records.ts',
         find: 'WHERE one = 1 AND boot_id = ? AND anchor_monotonic = ? AND anchor_wall = ? AND offset_ms = ?)',
         replace: 'WHERE one = 1 OR boot_id = ? OR anchor_monotonic = ? OR anchor_wall = ? OR offset_ms = ?)',
         noticed: [

@@ -80,8 +80,8 @@ export const answersToRequests: readonly Row[] = [
       {
         without: 'a wait has an end',
         file: 'src/ledger/lead.ts',
-        find: 'const deadline = sentAt + waitMs\n',
-        replace: 'const deadline = sentAt + waitMs + 3_600_000\n',
+        find: 'context.runtime.monotonicMs() + waitMs)',
+        replace: 'context.runtime.monotonicMs() + waitMs + 3_600_000)',
         noticed: [
           { file: replay, name: 'the policies while a duplicate runs: conflict at once, wait and then conflict' },
         ],
@@ -109,7 +109,7 @@ export const answersToRequests: readonly Row[] = [
       {
         without: 'a record past its end does not exist',
         file: 'src/ledger/core/transition.ts',
-        find: 'goneAt !== null && goneAt <= at.now ? null : stored',
+        find: "stored !== null && 'goneAt' in stored && stored.goneAt <= at.now ? null : stored",
         replace: 'stored',
         noticed: [{ file: rules, name: 'a replay gives the recorded outcome until it expires' }],
       },

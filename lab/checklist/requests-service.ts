@@ -28,7 +28,7 @@ export const requestsOfServices: readonly Row[] = [
       },
       {
         without: 'an effect whose record was lost is recorded anew',
-        file: 'src/ledger/core/transition-holder.ts',
+        file: 'src/ledger/core/transition.ts',
         find: 'if (record === null) return settleAbsent(request, at, stored)',
         replace: 'if (record === null) return lost(null)',
         noticed: [
@@ -63,8 +63,8 @@ export const requestsOfServices: readonly Row[] = [
       {
         without: 'what is answered from memory is read again after a second',
         file: 'src/ledger/begin.ts',
-        find: 'settledHere(command, context.cache.fresh(command.id))',
-        replace: 'settledHere(command, context.cache.get(command.id))',
+        find: 'const hot = cache.fresh(command.id)',
+        replace: 'const hot = cache.get(command.id)',
         noticed: [
           { file: 'src/ledger/hot-key.test.ts', name: 'a hot key is answered from memory, and read once a second' },
         ],
@@ -113,7 +113,7 @@ export const requestsOfServices: readonly Row[] = [
       },
       {
         without: 'another payload is refused',
-        file: 'src/ledger/core/transition-claim.ts',
+        file: 'src/ledger/core/transition.ts',
         find: "if (match === 'different' || ",
         replace: 'if (',
         noticed: [{ file: scenarios, name: 'other payload' }],
@@ -169,7 +169,7 @@ export const requestsOfServices: readonly Row[] = [
       },
       {
         without: 'a settled record answers its duplicates',
-        file: 'src/ledger/core/transition-claim.ts',
+        file: 'src/ledger/core/transition.ts',
         find: "const kind = record.state === 'succeeded' ? 'replay_success' : 'replay_failure'",
         replace:
           "if (record.state === 'succeeded') return again(record, request, at, verified)\n      const kind = 'replay_failure'",

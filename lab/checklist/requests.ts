@@ -65,7 +65,7 @@ export const requests: readonly Row[] = [
       },
       {
         without: 'an operation chooses what counts',
-        file: 'src/ledger/declared.ts',
+        file: 'src/ledger/begin.ts',
         find: ': chosenBy(form, input)',
         replace: ': (input ?? null)',
         noticed: [
@@ -77,7 +77,7 @@ export const requests: readonly Row[] = [
       },
       {
         without: 'another payload is refused',
-        file: 'src/ledger/core/transition-claim.ts',
+        file: 'src/ledger/core/transition.ts',
         find: "if (match === 'different' || ",
         replace: 'if (',
         noticed: [
@@ -96,7 +96,7 @@ export const requests: readonly Row[] = [
     removals: [
       {
         without: 'a running attempt keeps others out',
-        file: 'src/ledger/core/transition-claim.ts',
+        file: 'src/ledger/core/transition.ts',
         find: 'return twin(record, request, at, verified)',
         replace: 'return again(record, request, at, verified)',
         noticed: [
@@ -106,7 +106,7 @@ export const requests: readonly Row[] = [
       },
       {
         without: 'a retryable failure waits for its time',
-        file: 'src/ledger/core/transition-claim.ts',
+        file: 'src/ledger/core/transition.ts',
         find: 'if (at.now >= record.retryAt && ',
         replace: 'if (',
         noticed: [{ file: rules, name: 'a retryable failure is tried again from its time on and not before' }],
@@ -136,7 +136,7 @@ export const requests: readonly Row[] = [
     removals: [
       {
         without: 'the fence rises with a takeover',
-        file: 'src/ledger/core/transition-claim.ts',
+        file: 'src/ledger/core/transition.ts',
         find: 'fence: at.fence,\n    claimId: request.claimId,\n    attempts: previous.attempts + 1,',
         replace: 'claimId: request.claimId,\n    attempts: previous.attempts + 1,',
         noticed: [{ file: rules, name: 'a lapsed lease that may be rerun goes to one winner with a higher fence' }],
@@ -155,7 +155,7 @@ export const requests: readonly Row[] = [
       },
       {
         without: 'a late settle of an old attempt changes nothing',
-        file: 'src/ledger/core/transition-holder.ts',
+        file: 'src/ledger/core/transition.ts',
         find: 'return record.fence === holder.fence && record.claimId === holder.claimId',
         replace: 'return true',
         noticed: [
@@ -165,7 +165,7 @@ export const requests: readonly Row[] = [
       },
       {
         without: 'a lost acknowledgement of a claim is recognised',
-        file: 'src/ledger/core/transition-claim.ts',
+        file: 'src/ledger/core/transition.ts',
         find: 'if (record.claimId === request.claimId) return ownClaim',
         replace: 'if (false) return ownClaim',
         noticed: [
@@ -177,7 +177,7 @@ export const requests: readonly Row[] = [
       },
       {
         without: 'a holder whose lease is over starts nothing',
-        file: 'src/ledger/lease.ts',
+        file: 'src/ledger/effect-context.ts',
         find: 'if (ended !== null) throw ended',
         replace: '',
         noticed: [{ file: lease, name: 'a paused holder can start nothing, and its late settle changes nothing' }],
@@ -226,7 +226,7 @@ export const requests: readonly Row[] = [
       },
       {
         without: 'the record says that the effect has begun, before it begins',
-        file: 'src/ledger/core/transition-claim.ts',
+        file: 'src/ledger/core/transition.ts',
         find: 'history: NOTHING_UNUSUAL,\n    started: request.start,',
         replace: 'history: NOTHING_UNUSUAL,\n    started: false,',
         noticed: [{ file: rules, name: 'a lapsed lease is unknown when its effect may not be repeated' }],

@@ -1,50 +1,15 @@
-import type { BeginOptions, CallOptions } from './begin.ts'
-import type { ClaimOptions } from './claim.ts'
 import { OnceError } from './core/errors.ts'
-import { checkOptionNames, kindOf } from './core/option-names.ts'
-import type { EffectKind } from './definition.ts'
+import { kindOf } from './core/option-names.ts'
 
 /** The arguments of calls are checked before anything is claimed. */
 
 export function checkEffect(method: string, effect: unknown): void {
-  if (typeof effect !== 'function') wrong(method, `needs an effect: a function, not ${kindOf(effect)}`)
+  if (typeof effect === 'function') return
+  throw wrongCall(method, `needs an effect: a function, not ${kindOf(effect)}`)
 }
 
-const callOptions = ['signal', 'as', 'decideMs'] satisfies (keyof CallOptions)[]
-const beginOptions = [...callOptions, 'reserve', 'fingerprints'] satisfies (keyof BeginOptions)[]
-
-export function checkCallOptions(
-  method: string,
-  options: CallOptions | BeginOptions,
-  known: readonly string[] = callOptions,
-): void {
-  // Looked at one by one, because almost every call is right and the search for the nearest name takes its time.
-  if (typeof options !== 'object' || options === null) checkOptionNames(`\`${method}\``, options, known)
-  for (const name in options) if (!known.includes(name)) checkOptionNames(`\`${method}\``, options, known)
-  const { signal, decideMs } = options
-  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function')
-    wrong(method, 'takes an AbortSignal as `signal`')
-  if (decideMs !== undefined && !isDuration(decideMs))
-    wrong(method, 'takes a number of milliseconds from 0 as `decideMs`')
-}
-
-export function checkBeginOptions({ effect }: { readonly effect: EffectKind }, options: BeginOptions): void {
-  checkCallOptions('begin', options, beginOptions)
-  if (options.reserve === true && effect === 'transaction')
-    wrong('begin', 'reserves no transaction: leave `reserve` out')
-}
-
-export function checkClaimOptions(options: ClaimOptions): void {
-  checkOptionNames('`claim`', options, ['reserve', 'waitMs', 'claimsAgain'] satisfies (keyof ClaimOptions)[])
-  if (!isDuration(options.waitMs)) wrong('claim', 'takes a number of milliseconds from 0 as `waitMs`')
-}
-
-function isDuration(ms: number | undefined): boolean {
-  return ms === undefined || (typeof ms === 'number' && ms >= 0)
-}
-
-function wrong(method: string, what: string): never {
-  throw new OnceError('bad_option', `\`${method}\` ${what}. Nothing was claimed.`)
+export function wrongCall(method: string, what: string): OnceError {
+  return new OnceError('bad_option', `\`${method}\` ${what}. Nothing was claimed.`)
 }
 
 /** @param caller the function that was given something as its `store` */

@@ -2,15 +2,18 @@ import type { Awaitable } from '../runtime/runtime.ts'
 import type { CachedReplay } from './cache.ts'
 import type { Around, Context } from './context.ts'
 import { nestedClaim, openTransaction, stopped } from './context.ts'
+import { canonicalValue } from './core/canonical.ts'
+import { compareFingerprints, fingerprintOf } from './core/digest.ts'
 import { OnceError } from './core/errors.ts'
-import { compareFingerprints } from './core/fingerprint.ts'
-import type { IdentityParts } from './core/identity.ts'
+import type { Identity, IdentityParts, RecordId } from './core/identity.ts'
+import { checkIdentity, recordIdOf, UNIQUE_PREFIX } from './core/identity.ts'
 import type { Command, Declared } from './declared.ts'
-import { commandOf } from './declared.ts'
+import { FIRST_SHAPE } from './declared.ts'
+import type { AnyDefinition } from './definition.ts'
 import type { Effect } from './effect.ts'
 import type { EffectContext } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
-import { newFlight } from './flight.ts'
+import { OwnFlight } from './flight.ts'
 import type { Answered, Begun, Ended, Granted } from './granted.ts'
 import { leadLeased } from './lead.ts'
 import type { Execution } from './present.ts'
@@ -89,7 +92,7 @@ async function carryOut(
   return granted.settle(ended)
 }
 
-/** One call on its way. A class for the reason of commands. */
+/** One call that is not answered from memory. A class for the reason of commands. */
 class Call {
   declare readonly context: Context
   declare readonly op: Declared
@@ -122,19 +125,19 @@ export function begin(
   const outer = openTransaction()
   if (outer !== null && op.effect !== 'transaction') throw nestedClaim(op.name)
   const command = commandOf(op, parts, input, options)
-  const call = new Call(context, op, command, options, effect)
   const { signal, decideMs, reserve } = options
   signal?.throwIfAborted()
   if (outer !== null && outer.store === context.store) {
     const join = (work: Effect) => joinTransaction(context, op, command, work, outer)
     const joined = effect === null ? handOver(context, op, command, join) : join(effect)
-    return joined.then((led) => answeredBy(call, led, true))
+    return joined.then((given) => answeredBy(context, op, command, given, true))
   }
   if (context.life.stopped) throw stopped()
   const tooOften = op.definition.perKeyLimit === undefined ? null : context.attemptLimit.check(op, command)
   if (tooOften !== null) return refused(tooOften)
   const known = remembered(context, command)
-  if (known !== null) return answeredBy(call, known, false)
+  if (known !== null) return answeredBy(context, op, command, known, false)
+  const call = new Call(context, op, command, options, effect)
   const isAlone = reserve === true || context.flights.get(command.id) === null
   return isAlone && decideMs === undefined ? led(call, false) : behindTwins(call)
 }
@@ -146,23 +149,23 @@ async function behindTwins(call: Call): Promise<Begun<EffectContext>> {
   let wait = waitFromNow(context, options)
   for (;;) {
     const settled = remembered(context, command)
-    if (settled !== null) return answeredBy(call, settled, false)
+    if (settled !== null) return answeredBy(context, op, command, settled, false)
     const running = reserve === true ? null : context.flights.get(command.id)
     const other = running !== null && differs(op, running, command)
     if (other && running.runs === null && decideMs === 0) return refused(notAsked())
     if (other && (await decided(context, running, wait)))
-      return answeredBy(call, reused(context, command, running), false)
+      return answeredBy(context, op, command, reused(context, command, running), false)
     if (other && context.flights.get(command.id) !== running) continue
     if (running !== null && !other) {
       const landing = await landingOfTwin(context, op, running, wait)
-      if (landing.kind !== 'released') return answeredBy(call, landing, false)
+      if (landing.kind !== 'released') return answeredBy(context, op, command, landing, false)
       // The store had decided in time for the attempt that was waited for; the next decision has its own time.
       if (running.runs === true) wait = waitFromNow(context, options)
       continue
     }
     if (decideMs === 0) {
       const known = settledHere(command, context.cache.known(command.id))
-      return known === null ? refused(notAsked()) : answeredBy(call, known, false)
+      return known === null ? refused(notAsked()) : answeredBy(context, op, command, known, false)
     }
     // Another payload does not wait behind a twin that itself waits: the store knows whether the key is taken.
     return led(call, other, wait)
@@ -171,39 +174,42 @@ async function behindTwins(call: Call): Promise<Begun<EffectContext>> {
 
 /** Leads a flight of its own, which continues when its caller leaves. */
 function led(call: Call, apart: boolean, given?: Wait): Awaitable<Begun<EffectContext>> {
-  const { context, command } = call
-  const flight = call.options.reserve === true ? newFlight(command) : context.flights.start(command, apart)
+  const { context, op, command } = call
+  const reserve = call.options.reserve === true
+  const flight = reserve ? new OwnFlight(command) : context.flights.start(command, apart)
   if (call.options.decideMs !== undefined) flight.keptSince = context.runtime.monotonicMs()
-  const lead = leadFlight(call, flight)
-  if (!(lead instanceof Promise)) return answeredBy(call, lead, true)
+  let lead: Awaitable<Led>
+  try {
+    lead = op.effect === 'transaction' ? leadInTransaction(call, flight) : leadLeased(context, op, flight, reserve)
+  } catch (error) {
+    return failing(context, flight, error)
+  }
+  if (!(lead instanceof Promise)) {
+    return lead.kind === 'granted' ? lead : answeredBy(context, op, command, landing(context, flight, lead), true)
+  }
+  const over = op.effect === 'transaction' ? lead : landed(context, flight, lead)
   const wait = given ?? signalOf(call.options.signal)
-  const waited = wait === undefined ? lead : patiently(context, flight, lead, wait, (why) => abandon(flight, lead, why))
-  return waited.then((given) => answeredBy(call, given, true))
+  const waited = wait === undefined ? over : patiently(context, flight, over, wait, (why) => abandon(flight, over, why))
+  return waited.then((given) => answeredBy(context, op, command, given, true))
 }
 
 const answered = (execution: Execution<unknown>): Answered => ({ kind: 'answered', execution })
 
 const refused = (error: OnceError): Answered => answered({ kind: 'refused', error })
 
-function answeredBy({ context, op, command }: Call, given: Led, leader: boolean): Awaitable<Begun<EffectContext>> {
+function answeredBy(
+  context: Context,
+  op: Declared,
+  command: Command,
+  given: Led,
+  leader: boolean,
+): Awaitable<Begun<EffectContext>> {
   if (given.kind === 'granted') return given
   const execution = present(context, op, command, given, leader)
-  return execution instanceof Promise ? execution.then(answered) : answered(execution)
+  return execution instanceof Promise ? execution.then(answered) : { kind: 'answered', execution }
 }
 
 type Led = Granted<EffectContext> | Landing
-
-/** Until the effect may begin, or the flight has landed. */
-function leadFlight(call: Call, flight: Flight): Awaitable<Led> {
-  const { context, op } = call
-  if (op.effect === 'transaction') return leadInTransaction(call, flight)
-  try {
-    const lead = leadLeased(context, op, flight, call.options.reserve === true)
-    return lead instanceof Promise ? landed(context, flight, lead) : landing(context, flight, lead)
-  } catch (error) {
-    return failing(context, flight, error)
-  }
-}
 
 function leadInTransaction({ context, op, command, effect }: Call, flight: Flight): Promise<Led> {
   const handedOver = effect === null
@@ -250,11 +256,77 @@ const notAsked = () =>
   new OnceError('store_unavailable', 'Circuit open: the store is not being called.', { applied: 'no' })
 
 /** A hot key is answered from the local cache; once a second one caller reads the record again. */
-function remembered(context: Context, command: Command): Landing | null {
-  return settledHere(command, context.cache.fresh(command.id))
+function remembered({ cache }: Context, command: Command): Landing | null {
+  const hot = cache.fresh(command.id)
+  return hot === null ? null : settledHere(command, hot)
 }
 
 function settledHere(command: Command, cached: CachedReplay | null): Landing | null {
   if (cached === null || compareFingerprints(cached.record.fingerprint, command.fingerprints) !== 'same') return null
   return { kind: 'settled', record: cached.record, waited: false, cached }
+}
+
+/**
+ * A class, and not a literal: where some survive, V8 allocates the objects of a literal in its old generation, and each of
+ * them would keep the request that it stands for until the next full collection. As in all classes on the way of a request,
+ * the fields are only declared: with an initializer each of them is written twice.
+ */
+class GivenCommand implements Command {
+  declare readonly identity: Identity
+  declare readonly id: RecordId
+  declare readonly input: unknown
+  declare readonly fingerprints: Command['fingerprints']
+  declare readonly as: unknown
+
+  constructor(identity: Identity, id: RecordId, input: unknown, fingerprints: Command['fingerprints'], as: unknown) {
+    this.identity = identity
+    this.id = id
+    this.input = input
+    this.fingerprints = fingerprints
+    this.as = as
+  }
+}
+
+/** Checks the identity and computes the fingerprints before anything is touched. */
+export function commandOf(
+  op: Declared,
+  parts: IdentityParts,
+  input: unknown,
+  { as, fingerprints }: { readonly as?: unknown; readonly fingerprints?: Command['fingerprints'] },
+): Command {
+  const { tenant, caller, key, batch, operation = op.name } = (parts ?? {}) as IdentityParts
+  const identity = batch === undefined ? { tenant, caller, operation, key } : { tenant, caller, operation, key, batch }
+  checkIdentity(identity)
+  if (operation.startsWith(UNIQUE_PREFIX)) {
+    throw new OnceError('bad_identity', `The operation must not start with "${UNIQUE_PREFIX}".`, {
+      details: { part: 'operation' },
+    })
+  }
+  const id = recordIdOf(identity)
+  return new GivenCommand(identity, id, input, fingerprints ?? fingerprintsOf(op.definition, input), as)
+}
+
+function fingerprintsOf(definition: AnyDefinition, input: unknown): [string, ...string[]] {
+  const { fingerprint, shape = FIRST_SHAPE, shapes } = definition
+  const current = fingerprintUnder(fingerprint, input, shape)
+  if (shapes === undefined) return [current]
+  const old = Object.entries(shapes).map(([number, form]) => fingerprintUnder(form, input, Number(number)))
+  return [current, ...old]
+}
+
+function fingerprintUnder(form: ((input: unknown) => unknown) | undefined, input: unknown, shape: number): string {
+  try {
+    return fingerprintOf(canonicalValue(form === undefined ? (input ?? null) : chosenBy(form, input)), shape)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    const text = `The input cannot be fingerprinted: ${why.replace(/\.$/, '')}. Choose what identifies it with \`fingerprint\`.`
+    throw new OnceError('bad_input', text, { cause })
+  }
+}
+
+/** Undefined is what a misspelled field gives: every payload would be the same command. */
+function chosenBy(form: (input: unknown) => unknown, input: unknown): unknown {
+  const chosen = form(input)
+  if (chosen === undefined) throw new Error('`fingerprint` returned undefined; return null where nothing is compared')
+  return chosen
 }

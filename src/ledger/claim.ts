@@ -5,10 +5,9 @@ import type { ClaimDecision } from './core/request.ts'
 import type { Command, Declared } from './declared.ts'
 import { attach, settlementOf, startLease } from './effect.ts'
 import type { EffectContext } from './effect-context.ts'
-import { createEffectContext, leaseLost } from './effect-context.ts'
+import { Attempt, leaseLost, OwnContext } from './effect-context.ts'
 import type { SettleWord } from './granted.ts'
-import { claimRequest, noteClaim, sendClaim } from './lead.ts'
-import type { HeldLease } from './lease.ts'
+import { Claiming, noteClaim, sendClaim } from './lead.ts'
 import { noteRefusal } from './refusal.ts'
 
 /** A granted lease: it is renewed until you settle it, and only you can settle it. */
@@ -69,12 +68,12 @@ export async function claimCommand(
   const claimId = runtime.newId()
   for (;;) {
     const sentAt = runtime.monotonicMs()
-    const heldFrom = context.heart.now()
-    const request = claimRequest(op, command, claimId, { start: !reserve, wait: sentAt < deadline })
+    const heldFrom = context.heart.nowMs()
+    const request = new Claiming(op, command, claimId, !reserve, sentAt < deadline)
     const { decision, record, now } = await sendClaim(context, request)
     noteClaim(context, command, decision)
     if (decision.kind === 'first_attempt' || decision.kind === 'reclaimed') {
-      const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, heldFrom))
+      const lease = leaseOf(context, new Attempt(context.heart, op, decision.lease, heldFrom))
       return { kind: decision.kind, lease, verified: decision.verified }
     }
     const settled = {
@@ -103,23 +102,23 @@ function noteStanding(context: Context, command: Command, decision: Exclude<Clai
   context.events.emit({ kind: 'replayed', identity: command.identity, state, cached: false })
 }
 
-function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
+function leaseOf(context: Context, held: Attempt): Lease {
   const { grant } = held
   const { id, claimId, identity } = grant
-  const attempt = createEffectContext(held, (pointer) => attach(context, held, pointer))
+  const attempt = new OwnContext(held, (pointer) => attach(context, grant, pointer))
   const own = {
-    start: () => startLease(context, op, held),
+    start: () => startLease(context, held),
     async settle(word: SettleWord, { insist = false, whileHeld = false }: HowToWrite = {}) {
       if (whileHeld) held.check()
-      const { to, pointer } = settlementOf(context, op, held, word)
+      const { to, pointer } = settlementOf(context, held, word)
       const decision = insist
         ? await context.settler.settle(held, to, pointer)
         : await context.settler.write(grant, to, pointer)
-      if (!insist) held.letGo()
+      if (!insist) held.lease.letGo()
       if (decision?.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
     },
     async release({ insist = false }: HowToWrite = {}) {
-      held.letGo()
+      held.lease.letGo()
       if (insist) return context.settler.release(grant)
       const { fingerprint, policy } = grant
       const { decision } = await context.requests.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })

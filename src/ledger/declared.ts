@@ -1,8 +1,5 @@
-import { canonicalValue } from './core/canonical.ts'
-import { OnceError } from './core/errors.ts'
-import { fingerprintOf } from './core/fingerprint.ts'
-import type { Identity, IdentityParts, RecordId } from './core/identity.ts'
-import { checkIdentity, exceedsBytes, recordIdOf, UNIQUE_PREFIX } from './core/identity.ts'
+import type { Identity, RecordId } from './core/identity.ts'
+import { exceedsBytes, UNIQUE_PREFIX } from './core/identity.ts'
 import { defaults, limits } from './core/limits.ts'
 import { badOption, checkOptionNames, wholeOption } from './core/option-names.ts'
 import type { OnAbandoned, Policy } from './core/record.ts'
@@ -152,7 +149,7 @@ function checkKeeping(definition: AnyDefinition): void {
   if (sensitive && authorize === undefined) bad('authorize', 'must be given for a sensitive operation')
 }
 
-const FIRST_SHAPE = 1
+export const FIRST_SHAPE = 1
 
 function checkShapes(definition: AnyDefinition): void {
   const { shape = FIRST_SHAPE, shapes = {}, unverified = 'replay' } = definition
@@ -162,69 +159,4 @@ function checkShapes(definition: AnyDefinition): void {
   }
   if (unverified !== 'replay' && unverified !== 'refuse') bad('unverified', "must be 'replay' or 'refuse'")
   if (Object.hasOwn(shapes, shape)) bad('shapes', `holds old forms only, and ${shape} is the current one`)
-}
-
-/**
- * A class, and not a literal: where some survive, V8 allocates the objects of a literal in its old generation, and each of
- * them would keep the request that it stands for until the next full collection. As in all classes on the way of a request,
- * the fields are only declared: with an initializer each of them is written twice.
- */
-class GivenCommand implements Command {
-  declare readonly identity: Identity
-  declare readonly id: RecordId
-  declare readonly input: unknown
-  declare readonly fingerprints: Command['fingerprints']
-  declare readonly as: unknown
-
-  constructor(identity: Identity, id: RecordId, input: unknown, fingerprints: Command['fingerprints'], as: unknown) {
-    this.identity = identity
-    this.id = id
-    this.input = input
-    this.fingerprints = fingerprints
-    this.as = as
-  }
-}
-
-/** Checks the identity and computes the fingerprints before anything is touched. */
-export function commandOf(
-  op: Declared,
-  parts: IdentityParts,
-  input: unknown,
-  { as, fingerprints }: { readonly as?: unknown; readonly fingerprints?: Command['fingerprints'] },
-): Command {
-  const { tenant, caller, key, batch, operation = op.name } = (parts ?? {}) as IdentityParts
-  const identity = batch === undefined ? { tenant, caller, operation, key } : { tenant, caller, operation, key, batch }
-  checkIdentity(identity)
-  if (operation.startsWith(UNIQUE_PREFIX)) {
-    throw new OnceError('bad_identity', `The operation must not start with "${UNIQUE_PREFIX}".`, {
-      details: { part: 'operation' },
-    })
-  }
-  const id = recordIdOf(identity)
-  return new GivenCommand(identity, id, input, fingerprints ?? fingerprintsOf(op.definition, input), as)
-}
-
-function fingerprintsOf(definition: AnyDefinition, input: unknown): [string, ...string[]] {
-  const { fingerprint, shape = FIRST_SHAPE, shapes } = definition
-  const current = fingerprintUnder(fingerprint, input, shape)
-  if (shapes === undefined) return [current]
-  const old = Object.entries(shapes).map(([number, form]) => fingerprintUnder(form, input, Number(number)))
-  return [current, ...old]
-}
-
-function fingerprintUnder(form: ((input: unknown) => unknown) | undefined, input: unknown, shape: number): string {
-  try {
-    return fingerprintOf(canonicalValue(form === undefined ? (input ?? null) : chosenBy(form, input)), shape)
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    const text = `The input cannot be fingerprinted: ${why.replace(/\.$/, '')}. Choose what identifies it with \`fingerprint\`.`
-    throw new OnceError('bad_input', text, { cause })
-  }
-}
-
-/** Undefined is what a misspelled field gives: every payload would be the same command. */
-function chosenBy(form: (input: unknown) => unknown, input: unknown): unknown {
-  const chosen = form(input)
-  if (chosen === undefined) throw new Error('`fingerprint` returned undefined; return null where nothing is compared')
-  return chosen
 }

@@ -1,10 +1,16 @@
+import type { Runtime } from '../runtime/runtime.ts'
 import { OnceError } from './core/errors.ts'
 import type { Fence } from './core/identity.ts'
 import { effectKeyOf } from './core/identity.ts'
 import type { Note, Pointer } from './core/record.ts'
-import type { Grant } from './core/request.ts'
+import type { Grant, HolderDecision } from './core/request.ts'
+import type { Declared } from './declared.ts'
+import type { Events } from './events.ts'
 import { checkNote } from './note.ts'
 import { checkPointer } from './outcome.ts'
+import type { Requests } from './requests.ts'
+import type { HeldLease, HeldLeases } from './store/held-leases.ts'
+import { createHeldLeases } from './store/held-leases.ts'
 import type { OutboxMessage } from './store/outbox.ts'
 import type { UniqueAnswer } from './unique.ts'
 
@@ -49,7 +55,8 @@ export interface Ground {
   check(): void
 }
 
-class OwnContext implements EffectContext {
+/** What `run`, routes, the inbox and steps give an effect; a transaction adds its own to it. */
+export class OwnContext implements EffectContext {
   declare readonly signal: AbortSignal
   declare readonly effectKey: string
   readonly fence: Fence
@@ -106,8 +113,61 @@ class OwnContext implements EffectContext {
   }
 }
 
-export function createEffectContext(ground: Ground, attach: (pointer: Pointer) => Promise<void>): EffectContext {
-  return new OwnContext(ground, attach)
+type Lost = Extract<HolderDecision, { readonly kind: 'lease_lost' }>
+
+/** The leases of a ledger's attempts, on one timer. */
+export type Heart = HeldLeases<Attempt, OnceError>
+
+/** The signal of an effect fires within this time after its lease is over. */
+const TICK_MOST_MS = 250
+
+/** The leases of a ledger's attempts: renewed through the store, reported as events. */
+export function createHeart(requests: Requests, runtime: Runtime, events: Events): Heart {
+  return createHeldLeases<Attempt, Lost, OnceError>({
+    runtime,
+    tickMostMs: TICK_MOST_MS,
+    async renew({ op: { leaseMs }, grant: { id, claimId, fence } }, withinMs) {
+      const { decision } = await requests.apply({ kind: 'renew', id, claimId, fence, leaseMs }, withinMs)
+      return decision.kind === 'lease_lost' ? decision : null
+    },
+    endOf: ({ op }, lost) => (lost === null ? leaseOver(op.name) : leaseLost(op.name, lost.state)),
+    ended(attempt, _error, lost) {
+      const { identity, fence } = attempt.grant
+      if (lost === null) events.emit({ kind: 'lease_over', identity, fence })
+      else events.emit({ kind: 'lease_lost', identity, fence, state: lost.state })
+      attempt.over()
+    },
+  })
+}
+
+/** One attempt that holds a lease, as its holder sees it. */
+export class Attempt implements Ground {
+  declare readonly op: Declared
+  declare readonly grant: Grant
+  declare noted: Note | undefined
+  declare readonly lease: HeldLease<OnceError>
+
+  /** `sentAtMs` is by the clock of leases, before the claim was sent: the lease cannot have begun earlier at the store. */
+  constructor(heart: Heart, op: Declared, grant: Grant, sentAtMs: number) {
+    this.op = op
+    this.grant = grant
+    this.noted = undefined
+    this.lease = heart.hold(this, { sentAtMs, leaseMs: op.leaseMs, mostMs: op.maxRunMs })
+  }
+
+  /** Its lease ended before it was let go. */
+  over(): void {}
+
+  signal(): AbortSignal {
+    // A paused process, or machine, finds its lease over before any timer could fire.
+    this.lease.end()
+    return this.lease.signal()
+  }
+
+  check(): void {
+    const ended = this.lease.end()
+    if (ended !== null) throw ended
+  }
 }
 
 /** The part of a settle that has the attempt's notes; most have none. */

@@ -9,12 +9,10 @@ import { runningUnder, settledAs } from './core/transition-parts.ts'
 import { isVerdict, provesNotDone, readable, released } from './core/verdict.ts'
 import type { Declared } from './declared.ts'
 import type { EffectContext } from './effect-context.ts'
-import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
+import { Attempt, leaseLost, noteOf, OwnContext } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
 import type { Ended, Granted, SettleWord } from './granted.ts'
 import { createPendingEffect } from './granted.ts'
-import type { HeldLease } from './lease.ts'
-import type { Packed, Result } from './outcome.ts'
 import { checkPointer, packFailure, packFinal, packValue } from './outcome.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
@@ -28,51 +26,48 @@ export function grantLease(
   op: Declared,
   flight: Flight,
   grant: Grant,
-  sentAt: number,
+  sentAtMs: number,
 ): Awaitable<Granted<EffectContext> | Landing> {
   // 1. The lease is kept alive while the effect runs.
-  const lease = context.heart.hold(op, grant, sentAt, () => context.flights.leave(flight))
-  const given = createEffectContext(lease, (pointer) => attach(context, lease, pointer))
+  const attempt = new GrantedLease(context, op, flight, grant, sentAtMs)
+  const over = attempt.lease.end()
+  if (over === null) return attempt
   // 2. A claim that took longer than its lease, or a pause right after it: nothing was begun, and nothing shall be.
-  try {
-    lease.check()
-  } catch (over) {
-    given.note({ calls: 0 })
-    return settleLease(context, op, lease, given, { kind: 'not_done', error: over, retryAfterMs: 0 })
-  }
-  return new GrantedLease(context, op, flight, lease, given)
+  attempt.context.note({ calls: 0 })
+  return settleLease(context, attempt, { kind: 'not_done', error: over, retryAfterMs: 0 })
 }
 
-class GrantedLease implements Granted<EffectContext> {
+class GrantedLease extends Attempt implements Granted<EffectContext> {
   declare readonly kind: 'granted'
   declare readonly context: EffectContext
   declare private readonly ledger: Context
-  declare private readonly op: Declared
   declare private readonly flight: Flight
-  declare private readonly lease: HeldLease
   declare private span: Span | null
   /** Where only the time of the effect is wanted. */
   declare private beganMs: number | null
   declare private settled: Awaitable<Execution<unknown>> | null
 
-  constructor(ledger: Context, op: Declared, flight: Flight, lease: HeldLease, context: EffectContext) {
+  constructor(ledger: Context, op: Declared, flight: Flight, grant: Grant, sentAtMs: number) {
+    super(ledger.heart, op, grant, sentAtMs)
     this.kind = 'granted'
-    this.context = context
+    this.context = new OwnContext(this, (pointer) => attach(ledger, grant, pointer))
     this.ledger = ledger
-    this.op = op
     this.flight = flight
-    this.lease = lease
     this.span = null
     this.beganMs = null
     this.settled = null
   }
 
+  override over(): void {
+    this.ledger.flights.leave(this.flight)
+  }
+
   get command(): Grant {
-    return this.lease.grant
+    return this.grant
   }
 
   start(): Promise<void> {
-    return startLease(this.ledger, this.op, this.lease)
+    return startLease(this.ledger, this)
   }
 
   /**
@@ -86,13 +81,15 @@ class GrantedLease implements Granted<EffectContext> {
       this.beganMs ??= this.ledger.runtime.monotonicMs()
       return work()
     }
-    this.span ??= openSpan(around, this.lease.grant)
+    this.span ??= openSpan(around, this.grant)
     return this.span.inside(work)
   }
 
+  /** 4. The outcome. */
   settle(ended: Ended): Awaitable<Execution<unknown>> {
-    if (this.settled === null && this.beganMs !== null) tellTime(this.ledger, 'effect', this.command, this.beganMs)
-    this.settled ??= this.span === null ? this.write(ended) : this.span.close(ended).then((how) => this.write(how))
+    if (this.settled !== null) return this.settled
+    if (this.beganMs !== null) tellTime(this.ledger, 'effect', this.grant, this.beganMs)
+    this.settled = this.span === null ? this.write(ended) : this.span.close(ended).then((how) => this.write(how))
     return this.settled
   }
 
@@ -100,40 +97,40 @@ class GrantedLease implements Granted<EffectContext> {
     await this.settle({ thrown: released(reason) })
   }
 
-  /** 4. The outcome. */
   private write(how: Ended): Awaitable<Execution<unknown>> {
     const word: Word =
       'value' in how
         ? { kind: 'succeeded', value: how.value, encoded: how.encoded, pointer: null }
         : wordOf(this.op, readable(how.thrown))
-    const landing = settleLease(this.ledger, this.op, this.lease, this.context, word)
+    const landing = settleLease(this.ledger, this, word)
     return landing instanceof Promise ? landing.then((given) => this.land(given)) : this.land(landing)
-  }
-
-  /** Where the store must decide in time, what ran here answers for a store that does not. */
-  private keep({ packed }: Extract<Landing, { kind: 'executed' }>, since: number): void {
-    const { grant } = this.lease
-    const { outcome, pointer } = packed
-    // By the time of its claim, so that it never lasts longer than the record.
-    const record = settledAs('succeeded', runningUnder(grant), { outcome, pointer, now: grant.claimedAt })
-    this.ledger.cache.keep(record, grant.claimedAt, since)
   }
 
   private land(landing: Landing): Awaitable<Execution<unknown>> {
     if (landing.kind === 'executed' && this.flight.keptSince !== null) this.keep(landing, this.flight.keptSince)
     this.ledger.flights.land(this.flight, landing)
+    if (landing.kind === 'executed') return { kind: 'executed', value: landing.value }
     return present(this.ledger, this.op, this.flight.command, landing, true)
+  }
+
+  /** Where the store must decide in time, what ran here answers for a store that does not. */
+  private keep({ packed }: Extract<Landing, { kind: 'executed' }>, since: number): void {
+    const { outcome, pointer } = packed
+    const { claimedAt } = this.grant
+    // By the time of its claim, so that it never lasts longer than the record.
+    const record = settledAs('succeeded', runningUnder(this.grant), { outcome, pointer, now: claimedAt })
+    this.ledger.cache.keep(record, claimedAt, since)
   }
 }
 
 /** Turns a reservation into a running attempt. */
-export async function startLease({ requests }: Context, { leaseMs }: Declared, lease: HeldLease): Promise<void> {
-  const { id, claimId, fence, identity } = lease.grant
-  lease.check()
-  const { decision } = await requests.apply({ kind: 'start', id, claimId, fence, leaseMs })
+export async function startLease({ requests }: Context, attempt: Attempt): Promise<void> {
+  const { id, claimId, fence, identity } = attempt.grant
+  attempt.check()
+  const { decision } = await requests.apply({ kind: 'start', id, claimId, fence, leaseMs: attempt.op.leaseMs })
   if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
   // The answer may have come too late: another holder may have the lease already, and nothing must begin.
-  lease.check()
+  attempt.check()
 }
 
 interface Span {
@@ -174,27 +171,21 @@ function wordOf(op: Declared, thrown: unknown): Word {
 }
 
 /** Records how the effect ended. A failure to record never looks like a failed effect. */
-function settleLease(
-  context: Context,
-  op: Declared,
-  lease: HeldLease,
-  given: EffectContext,
-  word: Word,
-): Awaitable<Landing> {
-  if (word.kind === 'released') return giveBack(context, lease, word.error)
-  const { to, pointer } = settlementOf(context, op, lease, word)
-  const decision = context.settler.settle(lease, to, pointer)
-  const written = { to, pointer: pointer ?? given.pointer }
+function settleLease(context: Context, attempt: GrantedLease, word: Word): Awaitable<Landing> {
+  if (word.kind === 'released') return giveBack(context, attempt, word.error)
+  const { to, pointer } = settlementOf(context, attempt, word)
+  const decision = context.settler.settle(attempt, to, pointer)
+  const named = pointer ?? attempt.context.pointer
   return decision instanceof Promise
-    ? decision.then((known) => landingOf(op, lease, word, written, known))
-    : landingOf(op, lease, word, written, decision)
+    ? decision.then((known) => landingOf(attempt, word, to, named, known))
+    : landingOf(attempt, word, to, named, decision)
 }
 
 function landingOf(
-  op: Declared,
-  { grant }: HeldLease,
+  { op, grant }: Attempt,
   word: Exclude<Word, { kind: 'released' }>,
-  { to, pointer }: { readonly to: Settlement; readonly pointer: Pointer | null },
+  to: Settlement,
+  pointer: Pointer | null,
   decision: HolderDecision | null,
 ): Landing {
   if (to.state === 'succeeded' && decision?.kind !== 'lease_lost') {
@@ -223,31 +214,32 @@ function landingOf(
   }
 }
 
-async function giveBack(context: Context, lease: HeldLease, cause: unknown): Promise<Landing> {
-  await context.settler.release(lease.grant)
+async function giveBack(context: Context, { grant, lease }: Attempt, cause: unknown): Promise<Landing> {
+  await context.settler.release(grant)
   lease.letGo()
-  const text = `${lease.grant.identity.operation} gave its claim back.`
+  const text = `${grant.identity.operation} gave its claim back.`
   return { kind: 'released', error: new OnceError('not_done', text, { cause, retryAfterMs: 0 }) }
 }
 
 /** What is written for the end of an attempt. */
 export function settlementOf(
   context: Context,
-  op: Declared,
-  lease: HeldLease,
+  attempt: Attempt,
   word: Exclude<Word, { kind: 'released' }>,
 ): { readonly to: Settlement; readonly pointer: Pointer | null } {
-  const note = noteOf(lease)
+  const { op, grant } = attempt
+  const note = attempt.noted === undefined ? {} : noteOf(attempt)
   switch (word.kind) {
     case 'succeeded': {
-      const { outcome, pointer } = packReported(context, op, lease.grant, word)
+      const { outcome, pointer, problem } = packValue(op, word)
+      if (problem !== null) tellNotStored(context, grant, problem)
       const named = word.pointer === null ? pointer : checkPointer(word.pointer)
       return { to: { state: 'succeeded', outcome, ...note }, pointer: named }
     }
     case 'failed':
       return { to: { state: 'failed_terminal', outcome: packFinal(op, word), ...note }, pointer: null }
     case 'not_done': {
-      const later = boundedRetryMs(word.retryAfterMs) ?? retryAfterMs(lease.grant.attempt, context.runtime.random())
+      const later = boundedRetryMs(word.retryAfterMs) ?? retryAfterMs(grant.attempt, context.runtime.random())
       const outcome = packFailure(word.error)
       return { to: { state: 'failed_retryable', outcome, retryAfterMs: later, ...note }, pointer: null }
     }
@@ -257,14 +249,12 @@ export function settlementOf(
 }
 
 /** A result that cannot be kept is reported; its record says all the same that the effect happened. */
-export function packReported({ events }: Context, op: Declared, { identity }: Grant, ended: Result): Packed {
-  const packed = packValue(op, ended)
-  if (packed.problem !== null) events.emit({ kind: 'outcome_not_stored', identity, why: packed.problem })
-  return packed
+export function tellNotStored({ events }: Context, { identity }: Grant, why: string): void {
+  events.emit({ kind: 'outcome_not_stored', identity, why })
 }
 
-export async function attach(context: Context, lease: HeldLease, pointer: Pointer): Promise<void> {
-  const { id, claimId, fence, incarnation, identity } = lease.grant
+export async function attach(context: Context, grant: Grant, pointer: Pointer): Promise<void> {
+  const { id, claimId, fence, incarnation, identity } = grant
   const { decision } = await context.requests.apply({ kind: 'attach', id, claimId, fence, incarnation, pointer })
   if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
 }

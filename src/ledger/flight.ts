@@ -49,7 +49,7 @@ export interface Flights {
   drain(): Promise<void>
 }
 
-class OwnFlight implements Flight {
+export class OwnFlight implements Flight {
   declare readonly command: Command
   declare runs: boolean | null
   declare abandoned: boolean
@@ -67,10 +67,6 @@ class OwnFlight implements Flight {
     this.keptSince = null
     this.next = null
   }
-}
-
-export function newFlight(command: Command): Flight {
-  return new OwnFlight(command)
 }
 
 /** A wait for something of a flight. Stopped by a caller that leaves, so that a long flight keeps no trace of it. */
@@ -105,43 +101,6 @@ function changed(listeners: ReadonlySet<() => void>): void {
   for (const listener of listeners) listener()
 }
 
-export function createFlights(): Flights {
-  const flights = createTable()
-  /** Flights that no caller joins, or not any more; their late outcome still counts. */
-  const apart = new Set<Flight>()
-
-  const isJoined = (flight: Flight) => flights.get(flight.command.id) === flight
-
-  return {
-    isJoined,
-    get: flights.get,
-    start(command, isApart) {
-      const flight = newFlight(command)
-      if (isApart) apart.add(flight)
-      else flights.add(flight)
-      return flight
-    },
-    land(flight, landing) {
-      // Callers that are notified must not find it any more.
-      if (!flights.remove(flight)) apart.delete(flight)
-      flight.landing = landing
-      flight.runs ??= false
-      if (flight.listeners !== null) changed(flight.listeners)
-    },
-    leave(flight) {
-      // A lease may end after its flight has landed, while the outcome is still being written.
-      if (!flights.remove(flight)) return
-      apart.add(flight)
-      if (flight.listeners !== null) changed(flight.listeners)
-    },
-    async drain() {
-      while (flights.size + apart.size > 0) {
-        await Promise.all([...flights.all(), ...apart].map((flight) => watch(flight, () => flight.landing).seen))
-      }
-    },
-  }
-}
-
 /** A power of two, so that a hash is cut by a mask. Grows with the flights that are under way at once. */
 const BUCKETS_FIRST = 256
 
@@ -149,7 +108,9 @@ const BUCKETS_FIRST = 256
  * Flights by the id of their record, chained through their own fields. Not a `Map`: entries that come and go with every
  * request fill it up, and the tables that it leaves behind keep requests alive until the next full collection.
  */
-function createTable() {
+export function createFlights(): Flights {
+  /** Flights that no caller joins, or not any more; their late outcome still counts. */
+  const apart = new Set<Flight>()
   let buckets: (Flight | null)[] = Array(BUCKETS_FIRST).fill(null)
   let size = 0
 
@@ -159,52 +120,76 @@ function createTable() {
     return flights
   }
 
-  function put(flight: Flight): void {
-    const at = hashOf(flight.command.id) & (buckets.length - 1)
-    flight.next = buckets[at] ?? null
-    buckets[at] = flight
-  }
-
   function grow(): void {
     const flights = all()
     buckets = Array(2 * buckets.length).fill(null)
-    for (const each of flights) put(each)
+    for (const each of flights) {
+      const at = placeOf(each.command.id)
+      each.next = buckets[at] ?? null
+      buckets[at] = each
+    }
+  }
+
+  /** Ids are hexadecimal digits of a digest, so that any eight of them are a hash. */
+  function placeOf(id: RecordId): number {
+    let hash = 0
+    for (let at = 0; at < 8; at++) hash = (hash << 4) ^ id.charCodeAt(at)
+    return hash & (buckets.length - 1)
+  }
+
+  function get(id: RecordId): Flight | null {
+    let each = buckets[placeOf(id)] ?? null
+    while (each !== null && each.command.id !== id) each = each.next
+    return each
+  }
+
+  /** Whether it was joined. */
+  function remove(flight: Flight): boolean {
+    const at = placeOf(flight.command.id)
+    let before: Flight | null = null
+    for (let each = buckets[at] ?? null; each !== null; before = each, each = each.next) {
+      if (each !== flight) continue
+      if (before === null) buckets[at] = each.next
+      else before.next = each.next
+      flight.next = null
+      size--
+      return true
+    }
+    return false
   }
 
   return {
-    get size() {
-      return size
-    },
-    all,
-    get(id: RecordId): Flight | null {
-      let each = buckets[hashOf(id) & (buckets.length - 1)] ?? null
-      while (each !== null && each.command.id !== id) each = each.next
-      return each
-    },
-    add(flight: Flight): void {
-      if (++size > buckets.length) grow()
-      put(flight)
-    },
-    /** Whether it was there. */
-    remove(flight: Flight): boolean {
-      const at = hashOf(flight.command.id) & (buckets.length - 1)
-      let before: Flight | null = null
-      for (let each = buckets[at] ?? null; each !== null; before = each, each = each.next) {
-        if (each !== flight) continue
-        if (before === null) buckets[at] = each.next
-        else before.next = each.next
-        flight.next = null
-        size--
-        return true
+    get,
+    isJoined: (flight) => get(flight.command.id) === flight,
+    start(command, isApart) {
+      const flight = new OwnFlight(command)
+      if (isApart) {
+        apart.add(flight)
+        return flight
       }
-      return false
+      if (++size > buckets.length) grow()
+      const at = placeOf(command.id)
+      flight.next = buckets[at] ?? null
+      buckets[at] = flight
+      return flight
+    },
+    land(flight, landing) {
+      // Callers that are notified must not find it any more.
+      if (!remove(flight)) apart.delete(flight)
+      flight.landing = landing
+      flight.runs ??= false
+      if (flight.listeners !== null) changed(flight.listeners)
+    },
+    leave(flight) {
+      // A lease may end after its flight has landed, while the outcome is still being written.
+      if (!remove(flight)) return
+      apart.add(flight)
+      if (flight.listeners !== null) changed(flight.listeners)
+    },
+    async drain() {
+      while (size + apart.size > 0) {
+        await Promise.all([...all(), ...apart].map((flight) => watch(flight, () => flight.landing).seen))
+      }
     },
   }
-}
-
-/** Ids are hexadecimal digits of a digest, so that any eight of them are a hash. */
-function hashOf(id: RecordId): number {
-  let hash = 0
-  for (let at = 0; at < 8; at++) hash = (hash << 4) ^ id.charCodeAt(at)
-  return hash
 }

@@ -47,17 +47,15 @@ class Lead {
 export function leadLeased(context: Context, op: Declared, flight: Flight, reserve: boolean): Awaitable<Led> {
   const { command } = flight
   const waitMs = typeof op.whileRunning === 'string' ? 0 : op.whileRunning.waitMs
-  const sentAt = context.runtime.monotonicMs()
-  const request = claimRequest(op, command, context.runtime.newId(), { start: !reserve, wait: waitMs > 0 })
-  const deadline = sentAt + waitMs
-  const lead = new Lead(context, op, flight, request, deadline)
+  const request = new Claiming(op, command, context.runtime.newId(), !reserve, waitMs > 0)
+  const lead = new Lead(context, op, flight, request, context.runtime.monotonicMs() + waitMs)
   if (context.cache.get(command.id) === null) return claimUnder(lead)
   return readAgain(context, op, command).then((hot) => hot ?? claimUnder(lead))
 }
 
 function claimUnder(lead: Lead): Awaitable<Led> {
   lead.sentAt = lead.context.runtime.monotonicMs()
-  lead.heldFrom = lead.context.heart.now()
+  lead.heldFrom = lead.context.heart.nowMs()
   const applied = sendClaim(lead.context, lead.request)
   return applied instanceof Promise ? applied.then((given) => judged(lead, given)) : judged(lead, applied)
 }
@@ -124,17 +122,8 @@ export async function readAgain(context: Context, op: Declared, command: Command
   return landing
 }
 
-export function claimRequest(
-  op: Declared,
-  command: Command,
-  claimId: string,
-  { start, wait }: { start: boolean; wait: boolean },
-): ClaimRequest {
-  return new Claiming(op, command, claimId, start, wait)
-}
-
 /** A class for the reason of commands. */
-class Claiming implements ClaimRequest {
+export class Claiming implements ClaimRequest {
   declare readonly kind: 'claim'
   declare readonly id: ClaimRequest['id']
   declare readonly identity: ClaimRequest['identity']
@@ -204,6 +193,7 @@ export function noteClaim(
   if (decision.lease === undefined) return
   const { attempt, fence } = decision.lease
   context.tally.count(command.id, identity, 'claims')
+  if (!context.events.isHeard) return
   const expired = decision.expired === true
   context.events.emit({ kind: 'claimed', identity, attempt, fence, reclaimed: decision.kind === 'reclaimed', expired })
 }
@@ -232,7 +222,7 @@ export function decidedBy(
     )
   }
   // The pure machine decides on the copy that was read; nothing is written.
-  const request = claimRequest(op, command, '', { start: true, wait: false })
+  const request = new Claiming(op, command, '', true, false)
   const { decision } = transition(record, request, { now, fence: record.fence })
   switch (decision.kind) {
     case 'replay_success':

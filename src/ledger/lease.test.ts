@@ -6,8 +6,8 @@ import { isOnceError, OnceError } from './core/errors.ts'
 import { limits, MINUTE, SECOND } from './core/limits.ts'
 import type { Grant, HolderDecision, RenewRequest, Request } from './core/request.ts'
 import type { Declared } from './declared.ts'
+import { Attempt, createHeart } from './effect-context.ts'
 import type { LedgerEvent } from './events.ts'
-import { createHeart } from './lease.ts'
 import type { Requests } from './requests.ts'
 
 const LEASE_MS = 30 * SECOND
@@ -40,7 +40,7 @@ function scene(answer: 'at once' | 'by hand' = 'at once') {
   const heard: LedgerEvent['kind'][] = []
   events.on(({ kind }) => heard.push(kind))
   const heart = createHeart({ apply, drain: () => Promise.resolve() } as unknown as Requests, runtime, events)
-  const hold = (id = 'a', sentAt = runtime.monotonicMs()) => heart.hold(op, grantOf(id), sentAt)
+  const hold = (id = 'a', sentAt = runtime.monotonicMs()) => new Attempt(heart, op, grantOf(id), sentAt)
   return { runtime, beats, heard, heart, hold }
 }
 
@@ -62,7 +62,7 @@ test('a lease is renewed after a third of it, and again after each renewal', asy
 
 test('most effects end before their first beat, and leave no timer behind', async () => {
   const { runtime, beats, hold } = scene()
-  hold().letGo()
+  hold().lease.letGo()
   await runtime.advance(1 * SECOND)
   assert.equal(beats.length, 0)
   assert.deepEqual(runtime.pending(), { foreground: 0, background: 0 })
@@ -150,7 +150,7 @@ test('a beat that was overtaken by our own settle is no loss', async () => {
   const signal = lease.signal()
   await runtime.advance(11 * SECOND)
   // The outcome was recorded while the beat waited behind it; the store then says that nothing is in progress.
-  lease.letGo()
+  lease.lease.letGo()
   beats[0]?.end(lost)
   await runtime.advance(SECOND)
   assert.deepEqual(heard, [])

@@ -1,7 +1,7 @@
 import type { Awaitable } from '../runtime/runtime.ts'
-import { checkBeginOptions, checkCallOptions, checkClaimOptions, checkEffect } from './arguments.ts'
+import { checkEffect, wrongCall } from './arguments.ts'
 import type { BeginOptions, CallOptions } from './begin.ts'
-import { begin, execute } from './begin.ts'
+import { begin, commandOf, execute } from './begin.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
 import { claimCommand } from './claim.ts'
 import type { Context } from './context.ts'
@@ -10,7 +10,7 @@ import type { IdentityParts } from './core/identity.ts'
 import { checkIdentity, recordIdOf } from './core/identity.ts'
 import { checkOptionNames } from './core/option-names.ts'
 import type { Declared } from './declared.ts'
-import { commandOf } from './declared.ts'
+import type { EffectKind } from './definition.ts'
 import type { Effect } from './effect.ts'
 import type { EffectContext, TransactionContext } from './effect-context.ts'
 import type { Begun } from './granted.ts'
@@ -80,6 +80,39 @@ export interface LeasedOperation<I, Parts = IdentityParts> extends Operation<I, 
 
 const NO_OPTIONS: CallOptions = {}
 
+/** The options of calls are checked before anything is claimed. */
+const callOptions = ['signal', 'as', 'decideMs'] satisfies (keyof CallOptions)[]
+
+function checkCallOptions(
+  method: string,
+  options: CallOptions | BeginOptions,
+  known: readonly string[] = callOptions,
+): void {
+  // Looked at one by one, because almost every call is right and the search for the nearest name takes its time.
+  if (typeof options !== 'object' || options === null) checkOptionNames(`\`${method}\``, options, known)
+  for (const name in options) if (!known.includes(name)) checkOptionNames(`\`${method}\``, options, known)
+  const { signal, decideMs } = options
+  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function')
+    throw wrongCall(method, 'takes an AbortSignal as `signal`')
+  if (decideMs !== undefined && !isDuration(decideMs))
+    throw wrongCall(method, 'takes a number of milliseconds from 0 as `decideMs`')
+}
+
+const beginOptions: readonly string[] = [...callOptions, 'reserve', 'fingerprints'] satisfies (keyof BeginOptions)[]
+
+function checkReserve({ effect }: { readonly effect: EffectKind }): void {
+  if (effect === 'transaction') throw wrongCall('begin', 'reserves no transaction: leave `reserve` out')
+}
+
+function checkClaimOptions(options: ClaimOptions): void {
+  checkOptionNames('`claim`', options, ['reserve', 'waitMs', 'claimsAgain'] satisfies (keyof ClaimOptions)[])
+  if (!isDuration(options.waitMs)) throw wrongCall('claim', 'takes a number of milliseconds from 0 as `waitMs`')
+}
+
+function isDuration(ms: number | undefined): boolean {
+  return ms === undefined || (typeof ms === 'number' && ms >= 0)
+}
+
 /** Any operation, for code that only passes it on. */
 type AnyOperation<I> = LeasedOperation<I, object> | TransactionalOperation<I, never, object>
 
@@ -96,8 +129,10 @@ export function createOperation<I>(context: Context, op: Declared, scope: ScopeP
     run: async (parts, input, effect, options) => valueOf(await call('run', parts, input, effect, options)),
     execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
     begin(parts, input, options = NO_OPTIONS) {
-      checkBeginOptions(op, options)
-      return begin(context, op, partsOf(parts), input, options) as Awaitable<Begun<never>>
+      checkCallOptions('begin', options, beginOptions)
+      if (options.reserve === true) checkReserve(op)
+      const whole = scope === null ? (parts as IdentityParts) : partsIn(scope, parts)
+      return begin(context, op, whole, input, options) as Awaitable<Begun<never>>
     },
   }
   if (op.effect === 'transaction') {

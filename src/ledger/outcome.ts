@@ -29,7 +29,8 @@ export function packValue(op: Declared, { value, encoded: text }: Result): Packe
   if (definition.keep === 'pointer') return packPointer(definition.pointer, value)
   const encoded = text === undefined ? encodeValue(value) : { text }
   if ('problem' in encoded) return notStored(`the result cannot be serialised: ${encoded.problem}`)
-  if (exceedsBytes(encoded.text, op.maxOutcomeBytes))
+  // A character takes at most three bytes: almost every outcome is decided by its length.
+  if (encoded.text.length * 3 > op.maxOutcomeBytes && exceedsBytes(encoded.text, op.maxOutcomeBytes))
     return notStored(`the result is larger than ${op.maxOutcomeBytes} bytes`)
   return { outcome: { kept: 'response', data: encoded.text }, pointer: null, problem: null }
 }

@@ -77,9 +77,12 @@ function answerOf(context: Context, op: Declared, command: Command, landing: Lan
       const { record, waited, cached } = landing
       context.tally.count(command.id, identity, 'replays')
       if (waited) context.events.emit({ kind: 'joined', identity, waitedMs: null })
-      else context.events.emit({ kind: 'replayed', identity, state: record.state, cached: cached !== null })
+      else if (context.events.isHeard)
+        context.events.emit({ kind: 'replayed', identity, state: record.state, cached: cached !== null })
       if (record.state === 'failed_terminal') return failedWith(command, record.outcome.data, true, undefined)
-      return replayed(context, op, command, landing)
+      if (cached === null || cached.shared === undefined || op.definition[shareReplays] === undefined)
+        return replayed(context, op, command, landing)
+      return { kind: waited ? 'joined' : 'replayed', value: cached.shared }
     }
   }
 }
@@ -88,7 +91,6 @@ function replayed(context: Context, op: Declared, command: Command, landing: Lan
   const { record, waited, cached } = landing
   const kind = waited ? 'joined' : 'replayed'
   const shares = op.definition[shareReplays]
-  if (shares !== undefined && cached !== null && cached.shared !== undefined) return { kind, value: cached.shared }
   try {
     const unpacked = unpackValue(op, command, record, record.outcome)
     const value = shares === undefined || unpacked instanceof Promise ? unpacked : shares(unpacked)

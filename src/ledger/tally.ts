@@ -26,7 +26,6 @@ export function createTallyBook(store: Store, runtime: Pick<Runtime, 'monotonicM
   let begin = () => {}
 
   function busyOf({ tenant, caller, operation }: Identity): Busy | null {
-    if (last?.operation === operation && last.caller === caller && last.tenant === tenant) return last
     const name = `${tenant}\0${caller}\0${operation}`
     let busy = callers.get(name)
     if (busy === undefined) {
@@ -42,7 +41,9 @@ export function createTallyBook(store: Store, runtime: Pick<Runtime, 'monotonicM
 
   return {
     count(id, identity, what) {
-      const busy = busyOf(identity)
+      const isLast =
+        last?.operation === identity.operation && last.caller === identity.caller && last.tenant === identity.tenant
+      const busy = isLast ? last : busyOf(identity)
       if (busy === null) return
       busy[what]++
       if (what === 'claims') return

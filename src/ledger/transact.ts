@@ -10,15 +10,15 @@ import { isVerdict, readable, released } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
 import type { Effect } from './effect.ts'
-import { packReported } from './effect.ts'
+import { tellNotStored } from './effect.ts'
 import type { EffectContext, Ground, TransactionContext } from './effect-context.ts'
-import { createEffectContext, leaseLost, leaseOver, noteOf } from './effect-context.ts'
+import { leaseLost, leaseOver, noteOf, OwnContext } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
 import { decideRuns } from './flight.ts'
 import type { Ended, Granted } from './granted.ts'
 import { createPendingEffect } from './granted.ts'
-import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
-import { packFinal } from './outcome.ts'
+import { Claiming, decidedBy, noteClaim, readAgain } from './lead.ts'
+import { packFinal, packValue } from './outcome.ts'
 import { present } from './present.ts'
 import { refusal, stillRunning } from './refusal.ts'
 import type { OutboxMessage } from './store/outbox.ts'
@@ -78,7 +78,7 @@ export async function leadTransaction(
   const call = callOf(op, command)
   // The claim id stays the same over all tries: so a commit whose answer was lost is recognised.
   const turn = newTurn(context)
-  const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
+  const request = new Claiming(op, command, turn.claimId, true, false)
   const begins = () => {
     // An earlier try was rolled back, and an effect that was handed over cannot run again.
     if (handedOver && turn.effectBegan) throw rolledBack(null)
@@ -259,7 +259,8 @@ async function runInside(
         throw readable(thrown)
       })
     })
-    const packed = packReported(context, op, grant, { value })
+    const packed = packValue(op, { value })
+    if (packed.problem !== null) tellNotStored(context, grant, packed.problem)
     // 3. The outcome, in the same transaction. 4. The store commits when we return.
     const pointer = packed.pointer ?? given.pointer
     const succeeded: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(ground) }
@@ -292,7 +293,7 @@ function contextOf(context: Context, transaction: OpenTransaction, ground: Groun
   const { check, grant } = ground
   const { id, claimId, fence, identity, incarnation } = grant
   let messages = 0
-  const attempt = createEffectContext(ground, async (pointer) => {
+  const attempt = new OwnContext(ground, async (pointer) => {
     await transaction.session.apply({ kind: 'attach', id, claimId, fence, incarnation, pointer })
   })
   return Object.assign(attempt, {
@@ -330,7 +331,7 @@ export async function joinTransaction(
   const { session } = outer
   const turn = newTurn(context, true, outer)
   try {
-    const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
+    const request = new Claiming(op, command, turn.claimId, true, false)
     return await inPart(session, (inner) => inSession(context, op, command, inner, effect, turn, request, () => {}))
   } catch (error) {
     throw isVerdict(error) ? error.error : error
@@ -351,7 +352,7 @@ export async function withinTransaction(
     throw new OnceError('bad_option', text)
   }
   const turn = newTurn(context, true)
-  const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
+  const request = new Claiming(op, command, turn.claimId, true, false)
   try {
     return await orm.within(
       handle,

@@ -1,6 +1,6 @@
 import type { Context } from './context.ts'
+import { compareFingerprints } from './core/digest.ts'
 import { OnceError } from './core/errors.ts'
-import { compareFingerprints } from './core/fingerprint.ts'
 import type { Command, Declared } from './declared.ts'
 import { leaseOver } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'

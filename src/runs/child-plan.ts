@@ -1,7 +1,7 @@
 import { canonicalValue } from '../ledger/core/canonical-value.ts'
 import { decodeValue } from '../ledger/core/codec.ts'
+import { fingerprintOf } from '../ledger/core/digest.ts'
 import type { OnceError } from '../ledger/core/errors.ts'
-import { fingerprintOf } from '../ledger/core/fingerprint.ts'
 import { badOption, checkOptions } from '../ledger/core/option-names.ts'
 import type { ChildOptions, RunDefinition } from './context.ts'
 import { checkId } from './definition.ts'

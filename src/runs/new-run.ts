@@ -1,6 +1,6 @@
 import { canonicalValue } from '../ledger/core/canonical-value.ts'
+import { fingerprintOf } from '../ledger/core/digest.ts'
 import { OnceError } from '../ledger/core/errors.ts'
-import { fingerprintOf } from '../ledger/core/fingerprint.ts'
 import type { RunDefinition } from './definition.ts'
 import type { RunRow } from './entry.ts'
 import { recordedText } from './recordable.ts'

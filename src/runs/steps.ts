@@ -1,7 +1,7 @@
 import { canonicalValue } from '../ledger/core/canonical-value.ts'
 import { decodeValue } from '../ledger/core/codec.ts'
+import { fingerprintOf } from '../ledger/core/digest.ts'
 import { OnceError } from '../ledger/core/errors.ts'
-import { fingerprintOf } from '../ledger/core/fingerprint.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { SqlTx } from '../ledger/store/sql.ts'
 import type {

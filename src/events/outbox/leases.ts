@@ -3,8 +3,8 @@ import type { LeaseSql } from '../../ledger/store/leases.ts'
 import { createLeaseSql } from '../../ledger/store/leases.ts'
 import { createMembers } from '../../ledger/store/members.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
-import { createLeaseClock } from '../../runtime/lease-clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { createLeaseClock } from '../../runtime/runtime.ts'
 import { PARTITIONS, RELAYS } from './tables.ts'
 
 /** A partition that is ours, under the fence of this grant of it. */

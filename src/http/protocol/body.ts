@@ -1,7 +1,6 @@
 import { canonicalJson, canonicalValue } from '../../ledger/core/canonical.ts'
-import { lengthPrefixed, sha256Hex } from '../../ledger/core/digest.ts'
+import { fingerprintJsonBytes, fingerprintOf, lengthPrefixed, sha256Hex } from '../../ledger/core/digest.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
-import { fingerprintJsonBytes, fingerprintOf } from '../../ledger/core/fingerprint.ts'
 import { asBodyRefusal, bodyRefusal } from './body-refusal.ts'
 import type { Parameterised } from './content-type.ts'
 import { charsetOf, mediaTypeText, parseMediaType, withoutSpace } from './content-type.ts'

@@ -1,5 +1,5 @@
+import { fingerprintOf } from '../../ledger/core/digest.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
-import { fingerprintOf } from '../../ledger/core/fingerprint.ts'
 import { type ContentPart, contentKey, contentPolicy, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { Awaitable } from '../../runtime/runtime.ts'

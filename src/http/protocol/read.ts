@@ -1,6 +1,5 @@
-import { lengthPrefixed, sha256Hex } from '../../ledger/core/digest.ts'
+import { fingerprintOf, lengthPrefixed, sha256Hex } from '../../ledger/core/digest.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
-import { fingerprintOf } from '../../ledger/core/fingerprint.ts'
 import type { Awaitable } from '../../runtime/runtime.ts'
 import type { BodyInput, BodyMeaning } from './body.ts'
 import { readMeaning } from './body.ts'

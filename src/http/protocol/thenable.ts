@@ -1,1 +1,1 @@
-export { isThenable } from '../../runtime/thenable.ts'
+export { isThenable } from '../../runtime/runtime.ts'

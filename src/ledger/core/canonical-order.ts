@@ -31,6 +31,8 @@ export interface Reorder {
 const BACKSLASH = 0x5c
 const LOWER_U = 0x75
 const COMMA = 0x2c
+/** The first byte of U+E000 and above, up to U+FFFF. */
+const BEYOND_SURROGATES = 0xee
 
 /** Up to here insertion sort beats the built-in sort, whose set-up costs more than a small object. */
 const INSERTION_SORT_ROWS = 24
@@ -69,6 +71,9 @@ export function compareNames(
       b++
       continue
     }
+    const y = bytes[b] as number
+    // Almost always two bytes that stand for themselves.
+    if (x !== BACKSLASH && y !== BACKSLASH && x < BEYOND_SURROGATES && y < BEYOND_SURROGATES) return x - y
     const order = unitRank(bytes, a) - unitRank(bytes, b)
     if (order !== 0) return order
     // The same escape on both sides: an escaped character never appears raw as well.
@@ -97,28 +102,31 @@ function hexValue(digit: number): number {
 
 /** The starts of the rows in the order of their names, or `null` when two names are equal. */
 export function orderRows(bytes: Uint8Array, rows: readonly number[]): number[] | null {
-  if (rows.length <= INSERTION_SORT_ROWS * MEMBER_FIELDS) return insertRows(bytes, rows)
-  const order: number[] = []
-  for (let row = 0; row < rows.length; row += MEMBER_FIELDS) order.push(row)
-  order.sort((left, right) => compareRows(bytes, rows, left, right))
-  for (let at = 1; at < order.length; at++) {
-    if (compareRows(bytes, rows, order[at - 1] as number, order[at] as number) === 0) return null
-  }
-  return order
-}
-
-function insertRows(bytes: Uint8Array, rows: readonly number[]): number[] | null {
+  if (rows.length > INSERTION_SORT_ROWS * MEMBER_FIELDS) return sortRows(bytes, rows)
   const order: number[] = []
   for (let row = 0; row < rows.length; row += MEMBER_FIELDS) {
     let hole = order.push(row) - 1
+    const name = (rows[row + NAME] as number) + 1
+    const nameEnd = rows[row + NAME_END] as number
     while (hole > 0) {
       const before = order[hole - 1] as number
-      const compared = compareRows(bytes, rows, before, row)
+      const last = (rows[before + NAME] as number) + 1
+      const compared = compareNames(bytes, last, rows[before + NAME_END] as number, name, nameEnd)
       if (compared === 0) return null
       if (compared < 0) break
       order[hole--] = before
     }
     order[hole] = row
+  }
+  return order
+}
+
+function sortRows(bytes: Uint8Array, rows: readonly number[]): number[] | null {
+  const order: number[] = []
+  for (let row = 0; row < rows.length; row += MEMBER_FIELDS) order.push(row)
+  order.sort((left, right) => compareRows(bytes, rows, left, right))
+  for (let at = 1; at < order.length; at++) {
+    if (compareRows(bytes, rows, order[at - 1] as number, order[at] as number) === 0) return null
   }
   return order
 }
@@ -136,13 +144,18 @@ interface Move {
   readonly target: Uint8Array
 }
 
-/** Writes the first `length` bytes to the target, members in canonical order. */
-export function writeOrdered(move: Move, length: number): void {
-  write(move, 0, length, 0, move.objects.length, 0)
-}
-
-/** Writes a range, in which the objects numbered from `first` to `after` stand, and returns the end of the target. */
-function write(move: Move, from: number, to: number, first: number, after: number, written: number): number {
+/**
+ * Writes a range to the target, members in canonical order, and returns the end of the target. In the range stand the
+ * objects numbered from `first` to `after`.
+ */
+export function writeOrdered(
+  move: Move,
+  from: number,
+  to: number,
+  first: number,
+  after: number,
+  written: number,
+): number {
   let start = from
   let number = first
   let end = written
@@ -157,7 +170,7 @@ function write(move: Move, from: number, to: number, first: number, after: numbe
       const beyond = rows[row + AFTER] as number
       if (at > 0) move.target[end++] = COMMA
       if (inside === beyond) end = copy(move, rows[row + NAME] as number, rows[row + END] as number, end)
-      else end = write(move, rows[row + NAME] as number, rows[row + END] as number, inside, beyond, end)
+      else end = writeOrdered(move, rows[row + NAME] as number, rows[row + END] as number, inside, beyond, end)
     }
     start = object.to
     number = object.after

@@ -73,21 +73,6 @@ let memberTop = 0
 
 /** The canonical form of JSON, as UTF-8. The answer is a view of a shared buffer: use it before the next call. */
 export function canonicalBytes(json: string | Uint8Array): Uint8Array {
-  start(json)
-  try {
-    const end = skipSpace(scanValue(skipSpace(0), 0))
-    if (end !== length) unexpected(end)
-    if (!reordered) return out.subarray(0, written)
-    // The input has been read, so that its buffer can take the answer.
-    if (source.length < written) source = new Uint8Array(written)
-    writeOrdered({ objects, bytes: out, target: source }, written)
-    return source.subarray(0, written)
-  } finally {
-    if (out.length > KEEP_BYTES || source.length > KEEP_BYTES) release()
-  }
-}
-
-function start(json: string | Uint8Array): void {
   if (typeof json === 'string') loadText(json)
   else loadBytes(json)
   source[length] = 0
@@ -95,6 +80,17 @@ function start(json: string | Uint8Array): void {
   objects = []
   reordered = false
   memberTop = 0
+  try {
+    const end = skipSpace(scanValue(skipSpace(0), 0))
+    if (end !== length) unexpected(end)
+    if (!reordered) return out.subarray(0, written)
+    // The input has been read, so that its buffer can take the answer.
+    if (source.length < written) source = new Uint8Array(written)
+    writeOrdered({ objects, bytes: out, target: source }, 0, written, 0, objects.length, 0)
+    return source.subarray(0, written)
+  } finally {
+    if (out.length > KEEP_BYTES || source.length > KEEP_BYTES) release()
+  }
 }
 
 function loadBytes(json: Uint8Array): void {
@@ -146,7 +142,7 @@ function skipSpace(from: number): number {
 
 /** @returns the place after the value, as all scanners do */
 function scanValue(at: number, depth: number): number {
-  const byte = byteAt(at)
+  const byte = source[at] as number
   if (byte === QUOTE) return scanString(at)
   if (byte === OPEN_BRACE) return depth < MAX_JSON_DEPTH ? scanObject(at, depth + 1) : fail('too_deep', at)
   if (byte === OPEN_BRACKET) return depth < MAX_JSON_DEPTH ? scanArray(at, depth + 1) : fail('too_deep', at)
@@ -169,12 +165,11 @@ function scanWord(from: number, word: string): number {
 function scanArray(open: number, depth: number): number {
   out[written++] = OPEN_BRACKET
   let at = skipSpace(open + 1)
-  if (byteAt(at) !== CLOSE_BRACKET) {
+  if (source[at] !== CLOSE_BRACKET) {
     for (;;) {
       at = skipSpace(scanValue(at, depth))
-      const byte = byteAt(at)
-      if (byte === CLOSE_BRACKET) break
-      if (byte !== COMMA) unexpected(at)
+      if (source[at] === CLOSE_BRACKET) break
+      if (source[at] !== COMMA) unexpected(at)
       out[written++] = COMMA
       at = skipSpace(at + 1)
     }
@@ -190,22 +185,35 @@ function scanObject(open: number, depth: number): number {
   const from = written
   let inOrder = true
   let at = skipSpace(open + 1)
-  if (byteAt(at) !== CLOSE_BRACE) {
+  if (source[at] !== CLOSE_BRACE) {
     for (;;) {
-      if (byteAt(at) !== QUOTE) unexpected(at)
+      if (source[at] !== QUOTE) unexpected(at)
       const name = written
       at = skipSpace(scanString(at))
       const nameEnd = written - 1
-      if (inOrder && memberTop > base) inOrder = follows(name, nameEnd, open)
-      if (byteAt(at) !== COLON) unexpected(at)
+      const row = memberTop
+      if (inOrder && row > base) {
+        const before = row - MEMBER_FIELDS
+        const [last, lastEnd] = [members[before + NAME] as number, members[before + NAME_END] as number]
+        const order = compareNames(out, last + 1, lastEnd, name + 1, nameEnd)
+        // Equal names are refused at the object that has them.
+        if (order === 0) fail('duplicate_member', open)
+        inOrder = order < 0
+      }
+      if (source[at] !== COLON) unexpected(at)
       out[written++] = COLON
-      const row = pushMember(name, nameEnd)
+      // Every field is written at once, in order, so that the stack never has holes, which would make it slow.
+      members[row] = name
+      members[row + 1] = nameEnd
+      members[row + 2] = 0
+      members[row + 3] = objects.length
+      members[row + 4] = 0
+      memberTop = row + MEMBER_FIELDS
       at = skipSpace(scanValue(skipSpace(at + 1), depth))
       members[row + END] = written
       members[row + AFTER] = objects.length
-      const byte = byteAt(at)
-      if (byte === CLOSE_BRACE) break
-      if (byte !== COMMA) unexpected(at)
+      if (source[at] === CLOSE_BRACE) break
+      if (source[at] !== COMMA) unexpected(at)
       out[written++] = COMMA
       at = skipSpace(at + 1)
     }
@@ -219,26 +227,6 @@ function scanObject(open: number, depth: number): number {
   memberTop = base
   out[written++] = CLOSE_BRACE
   return at + 1
-}
-
-/** Whether a name comes after the one before it. Equal names are refused at the object that has them. */
-function follows(name: number, nameEnd: number, object: number): boolean {
-  const row = memberTop - MEMBER_FIELDS
-  const before = (members[row + NAME] as number) + 1
-  const order = compareNames(out, before, members[row + NAME_END] as number, name + 1, nameEnd)
-  return order === 0 ? fail('duplicate_member', object) : order < 0
-}
-
-/** Every field is written at once, in order, so that the stack never has holes, which would make it slow. */
-function pushMember(name: number, nameEnd: number): number {
-  const row = memberTop
-  members[row] = name
-  members[row + 1] = nameEnd
-  members[row + 2] = 0
-  members[row + 3] = objects.length
-  members[row + 4] = 0
-  memberTop = row + MEMBER_FIELDS
-  return row
 }
 
 function scanString(open: number): number {
@@ -350,23 +338,24 @@ function writeAscii(text: string): void {
 }
 
 function scanNumber(from: number): number {
-  const negative = byteAt(from) === MINUS
+  const negative = source[from] === MINUS
   const whole = negative ? from + 1 : from
-  const isZero = byteAt(whole) === ZERO
+  const isZero = source[whole] === ZERO
   let at = isZero ? whole + 1 : skipDigits(whole)
   let end = at
-  if (byteAt(at) === POINT) {
+  if (source[at] === POINT) {
     at = skipDigits(at + 1)
     // Zeros at the end of a fraction say nothing, and neither does a fraction of zeros only.
     const point = end
     end = at
-    while (byteAt(end - 1) === ZERO) end--
+    while (source[end - 1] === ZERO) end--
     if (end === point + 1) end = point
     if (isZero && end - point - 1 > PLAIN_FRACTION_DIGITS) return writeNumber(from, skipExponent(at))
   }
-  if ((byteAt(at) | 0x20) === LOWER_E || end - whole > SAFE_DIGITS) return writeNumber(from, skipExponent(at))
+  if (((source[at] as number) | 0x20) === LOWER_E || end - whole > SAFE_DIGITS)
+    return writeNumber(from, skipExponent(at))
   if (negative && !(isZero && end === whole + 1)) out[written++] = MINUS
-  for (let k = whole; k < end; k++) out[written++] = byteAt(k)
+  for (let k = whole; k < end; k++) out[written++] = source[k] as number
   return at
 }
 

@@ -7,7 +7,7 @@ import {
   fingerprintJsonBytes,
   fingerprintOf,
   fingerprintPrefix,
-} from './fingerprint.ts'
+} from './digest.ts'
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
 

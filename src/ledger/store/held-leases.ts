@@ -1,5 +1,5 @@
-import { createLeaseClock } from '../../runtime/lease-clock.ts'
 import type { Runtime, Timer } from '../../runtime/runtime.ts'
+import { createLeaseClock } from '../../runtime/runtime.ts'
 import { limits } from '../core/limits.ts'
 
 /** A lease as its holder knows it: over by the holder's own clock before the store gives it to another. */
@@ -68,7 +68,7 @@ export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Los
 class Leases<T, Loss, End> implements HeldLeases<T, End> {
   readonly nowMs: () => number
   readonly #options: HeldLeasesOptions<T, Loss, End>
-  readonly #ring = new Held<T, Loss, End>(this, null as T, { sentAtMs: 0, leaseMs: 0 })
+  readonly #ring = new Held<T, Loss, End>(this, null as T, { sentAtMs: 0, leaseMs: 0 }, null)
   #timer: Timer | null = null
   #firesAtMs = Number.POSITIVE_INFINITY
   /** The shortest time between two looks: what is due soon after each other is renewed together. */
@@ -84,8 +84,7 @@ class Leases<T, Loss, End> implements HeldLeases<T, End> {
   }
 
   hold(item: T, term: Term): HeldLease<End> {
-    const held = new Held<T, Loss, End>(this, item, term)
-    held.enter(this.#ring)
+    const held = new Held<T, Loss, End>(this, item, term, this.#ring)
     // The store has just granted it.
     if (this.#failures > 0) this.#answered()
     this.#tickMs = Math.min(this.#tickMs, term.leaseMs / TICKS_PER_LEASE)
@@ -106,7 +105,9 @@ class Leases<T, Loss, End> implements HeldLeases<T, End> {
     const why = this.#options.endOf(held.item, loss)
     held.why = why
     // One that was let go is over without a report: its work was done in time.
-    if (held.leave()) this.#options.ended?.(held.item, why, loss)
+    const wasHeld = held.next !== null
+    held.letGo()
+    if (wasHeld) this.#options.ended?.(held.item, why, loss)
     held.abort?.abort(why)
   }
 
@@ -202,7 +203,13 @@ class Held<T, Loss, End> implements HeldLease<End> {
   declare private previous: Held<T, Loss, End> | null
   declare private readonly leases: Leases<T, Loss, End>
 
-  constructor(leases: Leases<T, Loss, End>, item: T, { sentAtMs, leaseMs, mostMs = Number.POSITIVE_INFINITY }: Term) {
+  /** Enters the ring, at its end. */
+  constructor(
+    leases: Leases<T, Loss, End>,
+    item: T,
+    { sentAtMs, leaseMs, mostMs = Number.POSITIVE_INFINITY }: Term,
+    ring: Held<T, Loss, End> | null,
+  ) {
     this.item = item
     this.leaseMs = leaseMs
     this.lastRenewalMs = sentAtMs + mostMs
@@ -212,26 +219,12 @@ class Held<T, Loss, End> implements HeldLease<End> {
     this.renewing = false
     this.why = null
     this.abort = null
-    this.next = null
-    this.previous = null
-  }
-
-  enter(ring: Held<T, Loss, End>): void {
-    const last = ring.previous ?? ring
-    this.previous = last
+    const last = ring?.previous ?? ring
     this.next = ring
+    this.previous = last
+    if (ring === null || last === null) return
     last.next = this
     ring.previous = this
-  }
-
-  /** Whether it was still there. */
-  leave(): boolean {
-    if (this.next === null || this.previous === null) return false
-    this.previous.next = this.next
-    this.next.previous = this.previous
-    this.next = null
-    this.previous = null
-    return true
   }
 
   lasts(ms = 0): boolean {
@@ -254,6 +247,10 @@ class Held<T, Loss, End> implements HeldLease<End> {
   }
 
   letGo(): void {
-    this.leave()
+    if (this.next === null || this.previous === null) return
+    this.previous.next = this.next
+    this.next.previous = this.previous
+    this.next = null
+    this.previous = null
   }
 }

@@ -3,7 +3,7 @@ import { isOnceError, OnceError } from '../core/errors.ts'
 import type { Fence, RecordId } from '../core/identity.ts'
 import { ID_HEX_DIGITS } from '../core/identity.ts'
 import { FOREVER, MINUTE, SECOND } from '../core/limits.ts'
-import type { LedgerRecord, Vacant } from '../core/record.ts'
+import type { LedgerRecord, Policy, Vacant } from '../core/record.ts'
 import type { ClaimRequest, Request } from '../core/request.ts'
 import type { AppliedDecision, Call, Claims, LostTime, Restores, Store } from './port.ts'
 
@@ -46,6 +46,7 @@ export function withRestores<S extends Store>(store: S, raw: Store): S {
     return looking
   }
 
+  /** A key with a time, which may have been lost with the store that was restored. */
   async function checked(request: ClaimRequest, time: number, call: Call): Promise<AppliedDecision> {
     if (known === null || performance.now() - known.atMs > FRESH_MS) {
       await look(call).catch((error: unknown) => {
@@ -59,14 +60,23 @@ export function withRestores<S extends Store>(store: S, raw: Store): S {
     return await store.claims.apply<Request>(request, call)
   }
 
+  function isNothingLost(): boolean {
+    return known !== null && known.lost.length === 0 && performance.now() - known.atMs <= FRESH_MS
+  }
+
   const { claims, queries } = store
   return {
     ...store,
     claims: {
       ...claims,
       apply: ((request: Request, call: Call) => {
-        const time = mustNotRepeat(request) ? timeOfKey(request.identity.key) : null
-        return time === null ? claims.apply(request, call) : checked(request as ClaimRequest, time, call)
+        // An effect that may run again, or that was rolled back with the store, does so: nothing is to be refused. What a
+        // JavaScript caller left out is refused by the store itself, alone and with its reason.
+        if (request.kind === 'claim' && (request.policy as Policy | undefined)?.onAbandoned === 'hold') {
+          const time = timeOfKey(request.identity.key)
+          if (time !== null && !isNothingLost()) return checked(request, time, call)
+        }
+        return claims.apply(request, call)
       }) as Claims['apply'],
     },
     queries: {
@@ -81,14 +91,6 @@ export function withRestores<S extends Store>(store: S, raw: Store): S {
       add: (from, call) => add(raw, from, call),
     } satisfies Restores,
   }
-}
-
-/** An effect that may run again, or that was rolled back with the store, does so: nothing is to be refused. */
-function mustNotRepeat(request: Request): request is ClaimRequest {
-  if (request.kind !== 'claim') return false
-  // What a JavaScript caller left out is refused by the store itself, alone and with its reason.
-  const policy: Partial<ClaimRequest>['policy'] = request.policy
-  return policy?.onAbandoned === 'hold'
 }
 
 async function read(raw: Store, call: Call): Promise<Known> {

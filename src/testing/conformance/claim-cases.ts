@@ -1,4 +1,4 @@
-import { compareFingerprints } from '../../ledger/core/fingerprint.ts'
+import { compareFingerprints } from '../../ledger/core/digest.ts'
 import type { Case } from './case.ts'
 import { check, same } from './check.ts'
 import {

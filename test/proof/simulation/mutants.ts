@@ -186,14 +186,14 @@ const ledger: Mutant[] = [
     name: 'a lease counts from the answer to its claim',
     file: 'src/ledger/lead.ts',
     find: 'grantLease(context, op, flight, decision.lease, lead.heldFrom)',
-    replace: 'grantLease(context, op, flight, decision.lease, context.heart.now())',
+    replace: 'grantLease(context, op, flight, decision.lease, context.heart.nowMs())',
     focus: { kinds: ['repeatable', 'rerun'], leaseMs: 5 * SECOND, partitions: 4, weather: { stuck: 0.3 } },
   },
   {
     name: 'an effect begins although its lease is over',
     file: 'src/ledger/effect.ts',
-    find: '  try {\n    lease.check()\n  } catch (over) {',
-    replace: '  try {\n  } catch (over) {',
+    find: 'if (over === null) return attempt',
+    replace: 'return attempt',
   },
   {
     name: 'a joiner runs the failed attempt again',
@@ -212,9 +212,9 @@ const ledger: Mutant[] = [
   {
     name: 'a failure to record looks like a failed effect',
     file: 'src/ledger/effect.ts',
-    find: 'decision.then((known) => landingOf(op, lease, word, written, known))',
+    find: 'decision.then((known) => landingOf(attempt, word, to, named, known))',
     replace:
-      "decision.then((known) => known === null && word.kind === 'succeeded' ? settleLease(context, op, lease, given, { kind: 'unknown', error: new Error('not recorded') }) : landingOf(op, lease, word, written, known))",
+      "decision.then((known) => known === null && word.kind === 'succeeded' ? settleLease(context, attempt, { kind: 'unknown', error: new Error('not recorded') }) : landingOf(attempt, word, to, named, known))",
   },
   {
     name: 'any error is taken for "nothing happened"',
@@ -272,8 +272,8 @@ const ledger: Mutant[] = [
 const inFile = (file: string, rules: readonly Rule[]) => rules.map((rule): Mutant => ({ ...rule, file }))
 
 export const coreMutants: readonly Mutant[] = [
-  ...inFile('src/ledger/core/transition-claim.ts', claim),
-  ...inFile('src/ledger/core/transition-holder.ts', holder),
+  ...inFile('src/ledger/core/transition.ts', claim),
+  ...inFile('src/ledger/core/transition.ts', holder),
   ...inFile('src/ledger/core/transition-parts.ts', time),
   ...inFile('src/ledger/core/transition-operator.ts', operator),
 ]

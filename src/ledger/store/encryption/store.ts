@@ -1,12 +1,12 @@
 import type { Awaitable } from '../../../runtime/runtime.ts'
-import { isThenable } from '../../../runtime/thenable.ts'
+import { isThenable } from '../../../runtime/runtime.ts'
 import { isOnceError, OnceError } from '../../core/errors.ts'
 import type { RecordId } from '../../core/identity.ts'
 import { limits } from '../../core/limits.ts'
 import type { LedgerRecord } from '../../core/record.ts'
 import { goneAtOf } from '../../core/record.ts'
 import type { DecisionOf, ReplaceRequest, Request } from '../../core/request.ts'
-import { contradicts } from '../../core/transition-holder.ts'
+import { contradicts } from '../../core/transition.ts'
 import type { AppliedDecision, Call, Claims, Session, Store, TransactionCall, Transactions } from '../port.ts'
 import { withRestores } from '../restores.ts'
 import type { SqlTx } from '../sql.ts'
@@ -37,7 +37,10 @@ function refusingMarked<S extends Store>(store: S): S {
 
   function look(call: Call): Promise<void> {
     looking ??= refuseMarked(store, call).then(
-      () => void (looked = true),
+      () => {
+        looked = true
+        own.apply = claims.apply
+      },
       (error: unknown) => {
         looking = null
         throw notApplied(error)
@@ -60,8 +63,13 @@ function refusingMarked<S extends Store>(store: S): S {
   }
 
   const { claims, transactions, foreign, sql } = store
+  const own: { -readonly [name in keyof Claims]: Claims[name] } = {
+    ...claims,
+    apply: (request, call) => look(call).then(() => claims.apply(request, call)),
+  }
   return {
     ...store,
+    claims: own,
     // What was asked for before it still counts.
     stop: async () => {
       await looking?.catch(() => undefined)
@@ -74,11 +82,6 @@ function refusingMarked<S extends Store>(store: S): S {
         return store.clock.now(call)
       },
     },
-    claims: {
-      ...claims,
-      apply: (request, call) =>
-        looked ? claims.apply(request, call) : look(call).then(() => claims.apply(request, call)),
-    } satisfies Claims,
     ...(transactions === undefined
       ? {}
       : {

@@ -24,7 +24,7 @@ export interface RecordStatements {
    * The usual settle: the record is still what its grant says, it has no waiters, and nothing unusual ever happened to it.
    * What it becomes is then known without reading, and one guarded UPDATE writes it. False when a guard failed: nothing is
    * written, and the record has to be read and decided as any other. With an anchor it commits by itself, outside of a
-   * transaction: the store's time was told by this anchor, as long as the file has it.
+   * transaction: it counts only while the file has the clock that gave the time.
    */
   settle(grant: Grant, after: Ended, anchor: Anchor | null): boolean
   insert(record: LedgerRecord): void
@@ -40,7 +40,7 @@ const columns = recordColumns.filter((column) => column !== 'id')
 const COLUMNS = columns.join(', ')
 
 /** Finds the record of an id, which is bound twice. */
-export const BY_ID = 'seq = (SELECT seq FROM onceonly_ids WHERE id = ?) AND id = ?'
+const BY_ID = 'seq = (SELECT seq FROM onceonly_ids WHERE id = ?) AND id = ?'
 
 /** No record is where its id leads: it was removed, and another may have its place. */
 export const LEADS_NOWHERE =
@@ -153,7 +153,7 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
 export const ID_BYTES = 16
 
 /** 16 bytes instead of 32 digits: half the index, twice as many entries in each of its pages. */
-export function blobOf(id: RecordId): Uint8Array {
+function blobOf(id: RecordId): Uint8Array {
   const blob = Buffer.from(id, 'hex')
   if (blob.byteLength !== ID_BYTES) throw refusedRow('The record id is not 32 hexadecimal digits.')
   return blob
@@ -179,7 +179,7 @@ function valuesOf(record: LedgerRecord): (string | number | null)[] {
  * Refuses what would come back differently than it was given. UTF-8 turns half a surrogate pair into another character,
  * and SQL's own functions end a text at a NUL.
  */
-export function text(column: string, value: string): string {
+function text(column: string, value: string): string {
   if (typeof value !== 'string') throw refusedRow(`The record's \`${column}\` is no text.`)
   if (value.includes('\0')) throw refusedRow(`The record's \`${column}\` contains a NUL character.`)
   if (!value.isWellFormed()) throw refusedRow(`The record's \`${column}\` contains half a surrogate pair.`)
@@ -187,7 +187,7 @@ export function text(column: string, value: string): string {
 }
 
 /** A time past "never" is "never": a larger integer could be written, but `node:sqlite` would refuse to read it. */
-export function time(column: string, value: number): number {
+function time(column: string, value: number): number {
   if (!Number.isFinite(value)) throw refusedRow(`The record's \`${column}\` is ${value}.`)
   return value > FOREVER ? FOREVER : value
 }

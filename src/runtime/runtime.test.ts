@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createLeaseClock } from './lease-clock.ts'
+import { createLeaseClock } from './runtime.ts'
 import { createTestRuntime } from './test-runtime.ts'
 
 function scene() {
