@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { incomingOf, sendAnswer } from '../protocol/capture-node.ts'
+import { NodeIncoming, sendAnswer } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import { handleOnNode } from '../protocol/handle-node.ts'
@@ -90,7 +90,7 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<T
 
     function protect(request: Request, response: Response): Promise<void> {
       // A mounted router has cut its own prefix from `url`; the resource is the whole path.
-      const incoming = incomingOf(request, () => bodyOf(request, maxBodyBytes), request.originalUrl)
+      const incoming = new NodeIncoming(request, response, request.originalUrl, () => bodyOf(request, maxBodyBytes))
       const threw = (error: unknown, tap: Tap) => {
         // What was thrown says more than the response that an error handler makes of it.
         tap.threw(error)
@@ -120,9 +120,10 @@ type Handler<Tx> = (request: Request, response: Response, context: Context<Tx>) 
 export function operationStatus<Tx>(options: StatusOptions<Request, Tx>): RequestHandler {
   const status = createStatus(options)
   async function answer(request: Request, response: ServerResponse, next: NextFunction): Promise<void> {
-    const { originalUrl } = request
+    const { originalUrl: target } = request
     try {
-      sendAnswer(response, await status.answer(originalUrl, request, incomingOf(request, noBody, originalUrl)))
+      const incoming = new NodeIncoming(request, null, target, noBody)
+      sendAnswer(response, await status.answer(target, request, incoming))
     } catch (error) {
       next(error)
     }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { bodyOnWire } from '../protocol/capture-node.ts'
-import type { IncomingBody } from '../protocol/exchange.ts'
+import { bodyOnWire, NodeHead } from '../protocol/capture-node.ts'
+import type { Incoming, IncomingBody } from '../protocol/exchange.ts'
 import { noBody } from '../protocol/exchange.ts'
 import { bodyConsumed } from '../protocol/options.ts'
 
@@ -49,16 +49,20 @@ function addParser(
   }
 }
 
-export function bodyOf(request: AnyRequest): IncomingBody {
-  const body = request.body as unknown
-  const raw = (request as Marked)[rawBody]
-  if (raw !== undefined) return { bytes: raw }
-  if (body instanceof Uint8Array) return { bytes: body }
-  if (typeof body === 'string') return { bytes: Buffer.from(body) }
-  if (body !== undefined && body !== null) return { parsed: body }
-  if (bodyOnWire(request.raw)) {
-    const { method, url: target } = request
-    throw bodyConsumed({ method, target }, "return the body from your content type parser, with parseAs: 'buffer'")
+/** A request whose body Fastify has read. */
+export class FastifyIncoming extends NodeHead<AnyRequest> implements Incoming {
+  body(): IncomingBody {
+    const { source: request } = this
+    const raw = (request as Marked)[rawBody]
+    if (raw !== undefined) return { bytes: raw }
+    const body = request.body as unknown
+    if (body instanceof Uint8Array) return { bytes: body }
+    if (typeof body === 'string') return { bytes: Buffer.from(body) }
+    if (body !== undefined && body !== null) return { parsed: body }
+    if (bodyOnWire(request.raw)) {
+      const { method, url: target } = request
+      throw bodyConsumed({ method, target }, "return the body from your content type parser, with parseAs: 'buffer'")
+    }
+    return noBody()
   }
-  return noBody()
 }

@@ -21,15 +21,13 @@ import type {
 } from 'fastify'
 import { OnceError } from '../../ledger/core/errors.ts'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { incomingOf, NodeClient } from '../protocol/capture-node.ts'
-import type { SentPayload } from '../protocol/capture-payload.ts'
-import { capturePayload, PayloadCapture } from '../protocol/capture-payload.ts'
+import type { SentPayload } from '../protocol/capture-node.ts'
+import { capturePayload, headersOf, NodeIncoming } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
-import { contextOf } from '../protocol/context.ts'
 import { backgroundOver } from '../protocol/early.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import type { Answer, HeaderList } from '../protocol/exchange.ts'
-import { hasNoBody, headerOf, headersByName, noBody } from '../protocol/exchange.ts'
+import { hasNoBody, headersByName, noBody } from '../protocol/exchange.ts'
 import { checkHandler } from '../protocol/options.ts'
 import type { BegunRequest, HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
@@ -38,10 +36,10 @@ import type { ProtectedRoute } from '../protocol/route.ts'
 import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
-import { headersOf, tapResponse } from '../protocol/tap-node.ts'
+import { tapResponse } from '../protocol/tap-node.ts'
 import { isThenable } from '../protocol/thenable.ts'
 import type { AnyRequest } from './fastify-body.ts'
-import { bodyOf, keepRawBodies } from './fastify-body.ts'
+import { FastifyIncoming, keepRawBodies } from './fastify-body.ts'
 
 export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
@@ -58,10 +56,24 @@ type AnyReply = FastifyReply<any, any, any, any, any, any, any>
  */
 const exchange = Symbol('onceonly.exchange')
 const begunMark = Symbol('onceonly.begun')
+const thrownMark = Symbol('onceonly.thrown')
+const beforeMark = Symbol('onceonly.before')
 
 interface Marks<Tx> {
-  [exchange]?: Exchange<Tx> | Answered | null
+  [exchange]?: Running<Tx> | Answered | null
   [begunMark]?: true
+  /** By its handler. */
+  [thrownMark]?: unknown
+  /** Headers that were there before the handler: they stay when its response is replaced. */
+  [beforeMark]?: ReadonlySet<string>
+}
+
+/** The protocol answers: on its way through the same hooks. */
+interface Answered {
+  readonly kind: 'answered'
+  readonly untyped: boolean
+  readonly sent: Buffer | undefined
+  readonly text: string | undefined
 }
 
 /** Whether a protected handler has begun for this request; for access logs and error handlers. */
@@ -75,6 +87,7 @@ const hooksMark = Symbol('onceonly.hooks')
 interface Hooks {
   readonly ledger: object
   added: boolean
+  hijack(this: AnyReply): AnyReply
   onError(request: AnyRequest, reply: AnyReply, error: unknown): Promise<void>
   onSend(request: AnyRequest, reply: AnyReply, payload: unknown, done: Sent): Promise<unknown> | undefined
 }
@@ -110,35 +123,6 @@ function addHooks(route: RouteOptions, { onSend, onError }: Hooks): void {
 function listed<T>(hooks: T | T[] | undefined): T[] {
   return hooks === undefined ? [] : ([hooks].flat() as T[])
 }
-
-/** What is known of a protected request between its handler and its hooks. */
-class Exchange<Tx> {
-  declare readonly kind: 'running'
-  declare readonly running: Running<Tx>
-  declare readonly route: Pick<Route<never, Tx>, 'maxAnswerBytes' | 'buffered'>
-  /** Headers that were there before the handler: they stay when its response is replaced. */
-  declare readonly before: ReadonlySet<string>
-  declare thrown: unknown
-
-  constructor(running: Running<Tx>, route: Exchange<Tx>['route'], reply: AnyReply) {
-    this.kind = 'running'
-    this.running = running
-    this.route = route
-    // Only the response of a transaction is ever replaced.
-    this.before = route.buffered ? new Set(Object.keys(reply.getHeaders())) : NO_HEADERS
-    this.thrown = undefined
-  }
-}
-
-/** The protocol answers: on its way through the same hooks. */
-interface Answered {
-  readonly kind: 'answered'
-  readonly untyped: boolean
-  readonly sent: Buffer | undefined
-  readonly text: string | undefined
-}
-
-const NO_HEADERS: ReadonlySet<string> = new Set()
 
 /** Takes the definition and the handler of one route, and returns what Fastify takes as its handler. */
 export interface FastifyProtect<Tx> {
@@ -201,7 +185,7 @@ export function createProtect<Tx>(options: HttpOptions<FastifyRequest, Tx>): Fas
   return (definition, handler) => {
     const route = createRoute(options, definition)
     checkHandler(definition, handler)
-    const hooks = createHooks<Tx>(options.ledger)
+    const hooks = createHooks<Tx>(options.ledger, route)
     const run = createHandler(route, handler as Handler<Tx>, hooks)
     return Object.assign(run, { definition, [hooksMark]: hooks }) as never
   }
@@ -221,21 +205,29 @@ type Handler<Tx> = (
 
 /** After authentication and validation: the claim, and then the handler in the context of its transaction. */
 function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx>, hooks: Hooks) {
-  function run(request: AnyRequest, reply: AnyReply, running: Running<Tx>): unknown {
-    const known = new Exchange(running, route, reply)
+  function carryOut(request: AnyRequest, reply: AnyReply, begun: BegunRequest<Tx>): unknown {
     const marks = request as Marks<Tx>
-    marks[exchange] = known
+    if (begun.kind === 'unprotected') return handler(request, reply, null) ?? reply
+    if (begun.kind === 'answer') {
+      const { answer } = begun
+      const sent = put(reply, answer)
+      marks[exchange] = { kind: 'answered', untyped: !reply.hasHeader('content-type'), sent, text: answer.text }
+      return reply.send(sent)
+    }
+    marks[exchange] = begun
     marks[begunMark] = true
-    reply.hijack = hijackTapped
-    if (running.early !== null) answerEarly(reply.raw, running.early, reply.getHeaders() as OutgoingHttpHeaders)
+    // Only the response of a transaction is ever replaced.
+    if (route.buffered) marks[beforeMark] = new Set(Object.keys(reply.getHeaders()))
+    reply.hijack = hooks.hijack
+    if (begun.early !== null) answerEarly(reply.raw, begun.early, reply.getHeaders() as OutgoingHttpHeaders)
     const failed = (error: unknown): never => {
-      known.thrown = error
+      marks[thrownMark] = error
       // Error handlers of the application want the error itself.
       throw isVerdict(error) ? error.error : error
     }
     try {
-      const work = () => handler(request, reply, contextOf<Tx, EffectKind>(running))
-      const result = ended(reply, running.inside(work))
+      // A handler that returns nothing has called `reply.send`, or will: the reply is over when it has been sent.
+      const result = begun.inside(() => handler(request, reply, begun.context)) ?? reply
       // A reply can be waited for as well, until it is sent.
       return result !== reply && isThenable(result) ? Promise.resolve(result).catch(failed) : result
     } catch (error) {
@@ -243,75 +235,53 @@ function createHandler<Tx>(route: Route<FastifyRequest, Tx>, handler: Handler<Tx
     }
   }
 
-  function answered(request: AnyRequest, reply: AnyReply, begun: BegunRequest<Tx>): unknown {
-    switch (begun.kind) {
-      case 'unprotected':
-        return ended(reply, handler(request, reply, null))
-      case 'answer':
-        return answer(request, reply, begun.answer)
-      case 'run':
-        return run(request, reply, begun)
-    }
-  }
-
   return (request: AnyRequest, reply: AnyReply): unknown => {
     if (!hooks.added) throw notRegistered()
-    const incoming = incomingOf(request.raw, () => bodyOf(request))
-    const begun = route.begin(incoming, request, new NodeClient(reply.raw))
-    if (begun instanceof Promise) return begun.then((found) => answered(request, reply, found))
+    const incoming = new FastifyIncoming(request.raw, reply.raw, request.raw.url ?? '/', request)
+    const begun = route.begin(incoming, request, incoming)
+    if (begun instanceof Promise) return begun.then((found) => carryOut(request, reply, found))
+    const result = carryOut(request, reply, begun)
     // Fastify waits for a reply that is returned; what was sent at once need not be waited for.
-    const result = begun.kind === 'run' ? run(request, reply, begun) : answered(request, reply, begun)
     return begun.kind === 'answer' ? undefined : result
   }
 }
 
-/** A handler that returns nothing has called `reply.send`, or will: the reply is over when it has been sent. */
-function ended(reply: AnyReply, result: unknown): unknown {
-  return result === undefined ? reply : result
-}
-
-/**
- * A hijacked reply is written to Node's response directly, past every hook. One function for all replies, which finds what it
- * needs on the request.
- */
-function hijackTapped<Tx>(this: AnyReply): AnyReply {
-  const marks = this.request as Marks<Tx>
-  const known = marks[exchange]
-  marks[exchange] = null
-  if (known?.kind === 'running') {
-    const { running, route } = known
-    // The compatible half of HTTP/2 has the same members.
-    tapResponse(this.raw as ServerResponse, { maxBytes: route.maxAnswerBytes, buffered: route.buffered, running })
-  }
-  return (Object.getPrototypeOf(this) as AnyReply).hijack.call(this)
-}
-
-function answer(request: AnyRequest, reply: AnyReply, given: Answer): AnyReply {
-  const sent = put(reply, given)
-  const untyped = headerOf(given.headers, 'content-type') === null
-  const marks = request as Marks<unknown>
-  marks[exchange] = { kind: 'answered', untyped, sent, text: given.text }
-  return reply.send(sent)
-}
-
-function createHooks<Tx>(ledger: object): Hooks {
+function createHooks<Tx>(ledger: object, route: Route<FastifyRequest, Tx>): Hooks {
   return {
     ledger,
     added: false,
+    /** A hijacked reply is written to Node's response directly, past every hook. */
+    hijack(this: AnyReply): AnyReply {
+      const marks = this.request as Marks<Tx>
+      const running = marks[exchange]
+      marks[exchange] = null
+      if (running?.kind === 'run') {
+        // The compatible half of HTTP/2 has the same members.
+        const response = this.raw as ServerResponse
+        tapResponse(response, { maxBytes: route.maxAnswerBytes, buffered: route.buffered, running })
+      }
+      return (Object.getPrototypeOf(this) as AnyReply).hijack.call(this)
+    },
     /** What was thrown says more than the response that Fastify makes of it. */
     async onError(request, _reply, error) {
-      const known = (request as Marks<Tx>)[exchange]
-      if (known?.kind === 'running') known.thrown ??= error
+      const marks = request as Marks<Tx>
+      if (marks[exchange]?.kind === 'run') marks[thrownMark] ??= error
     },
-    /** A promise only where the store has to be waited for: every other response leaves at once. */
+    /** Records what is about to be sent. A promise only where the store has to be waited for. */
     onSend(request, reply, payload, done) {
       const marks = request as Marks<Tx>
       const known = marks[exchange] ?? null
       marks[exchange] = null
-      if (known?.kind === 'running') {
-        const sent = captured(known, reply, payload)
-        if (sent instanceof Promise) return sent.then((given) => sentInstead(given, reply, payload, known))
-        done(null, sent.kind === 'same' ? payload : sentInstead(sent, reply, payload, known))
+      if (known?.kind === 'run') {
+        const headers = headersOf(reply as { getHeaders(): OutgoingHttpHeaders })
+        const { method } = request
+        const head =
+          payload instanceof Response
+            ? { method, ...headOf(payload, headers) }
+            : { method, status: reply.statusCode, headers }
+        const sent = capturePayload(payload, head, route, known, marks[thrownMark])
+        if (sent instanceof Promise) return sent.then((given) => sentInstead(given, reply, payload, marks))
+        done(null, sent === null ? payload : sentInstead(sent, reply, payload, marks))
         return undefined
       }
       // Fastify names a type for any body; a response that had none is replayed without one.
@@ -339,26 +309,14 @@ function inOnePiece(body: Buffer | undefined): Buffer | string | undefined {
   return body !== undefined && body.length <= ONE_PIECE_BYTES && isUtf8(body) ? body.toString() : body
 }
 
-/** Records what is about to be sent. */
-function captured<Tx>(
-  { route, running, thrown }: Exchange<Tx>,
-  reply: AnyReply,
-  payload: unknown,
-): ReturnType<typeof capturePayload> {
-  const { method } = reply.request
-  const headers = headersOf(reply as { getHeaders(): OutgoingHttpHeaders })
-  const head = payload instanceof Response ? headOf(payload, headers) : { status: reply.statusCode, headers }
-  return capturePayload(payload, new PayloadCapture(method, head, route, running, thrown))
-}
-
-function sentInstead<Tx>(sent: SentPayload, reply: AnyReply, payload: unknown, { before }: Exchange<Tx>): unknown {
-  switch (sent.kind) {
-    case 'same':
+function sentInstead<Tx>(sent: SentPayload | null, reply: AnyReply, payload: unknown, marks: Marks<Tx>): unknown {
+  switch (sent?.kind) {
+    case undefined:
       return payload
     case 'body':
       return withBody(payload, sent.body)
     case 'instead':
-      for (const name of Object.keys(reply.getHeaders())) if (!before.has(name)) reply.removeHeader(name)
+      for (const name of Object.keys(reply.getHeaders())) if (!marks[beforeMark]?.has(name)) reply.removeHeader(name)
       return put(reply, sent.answer) ?? ''
   }
 }
@@ -383,7 +341,8 @@ function withBody(payload: unknown, body: Uint8Array | Readable): unknown {
 export function operationStatus<Tx>(options: StatusOptions<FastifyRequest, Tx>) {
   const status = createStatus(options)
   return async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
-    const answer = await status.answer(request.raw.url ?? '/', request, incomingOf(request.raw, noBody))
+    const target = request.raw.url ?? '/'
+    const answer = await status.answer(target, request, new NodeIncoming(request.raw, null, target, noBody))
     return reply.send(put(reply, answer))
   }
 }

@@ -7,7 +7,6 @@ import {
   responseOf,
 } from '../protocol/capture-web.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
-import { contextOf } from '../protocol/context.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import { bodyConsumed, checkHandler } from '../protocol/options.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
@@ -88,7 +87,7 @@ export function createProtect<Tx>(options: FetchOptions<Tx>): FetchProtect<Tx> {
         case 'answer':
           return responseOf(begun.answer)
         case 'run': {
-          const run = () => handle(again, extra, contextOf<Tx, EffectKind>(begun))
+          const run = () => handle(again, extra, begun.context)
           const { method, signal } = request
           return answeredInTime(begun, signal, (client) => answered(route, begun, method, client, run), route.fault)
         }

@@ -2,7 +2,6 @@ import type { Context, Env, Input, MiddlewareHandler } from 'hono'
 import { isVerdict } from '../../ledger/core/verdict.ts'
 import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../protocol/capture-web.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
-import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import { bodyConsumed, checkHandler } from '../protocol/options.ts'
@@ -136,7 +135,7 @@ async function answered<N, Tx>(
   const capture = { method, signal, maxBytes: route.maxAnswerBytes, buffered: route.buffered, running }
   let response: Response
   try {
-    response = await running.inside(() => handler(c, contextOf<Tx, EffectKind>(running)))
+    response = await running.inside(() => handler(c, running.context))
   } catch (thrown) {
     const own = responseFor(route, thrown)
     if (own !== null) return captureResponse(own, { ...capture, thrown })

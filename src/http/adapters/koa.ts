@@ -1,10 +1,8 @@
 import { Readable } from 'node:stream'
 import type { DefaultContext, Response as KoaResponse, Next, ParameterizedContext } from 'koa'
 import { isVerdict } from '../../ledger/core/verdict.ts'
-import { bodyOnWire, incomingOf, NodeClient, parsedJson, readBody } from '../protocol/capture-node.ts'
-import { capturePayload, PayloadCapture } from '../protocol/capture-payload.ts'
+import { bodyOnWire, capturePayload, headersOf, NodeIncoming, parsedJson, readBody } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
-import { contextOf } from '../protocol/context.ts'
 import { answerEarly } from '../protocol/early-node.ts'
 import type { Answer, IncomingBody } from '../protocol/exchange.ts'
 import { hasNoBody, headerOf, headersByName, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
@@ -17,7 +15,7 @@ import type { Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
-import { headersOf, tapResponse } from '../protocol/tap-node.ts'
+import { tapResponse } from '../protocol/tap-node.ts'
 
 export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
@@ -79,8 +77,8 @@ export function createProtect<Tx>(options: KoaOptions<Tx>): KoaProtect<Tx> {
     const handle = handler as unknown as Handler<Tx>
 
     async function protect(ctx: KoaContext): Promise<void> {
-      const incoming = incomingOf(ctx.req, () => bodyOf(ctx, maxBodyBytes), ctx.originalUrl)
-      const begun = await route.begin(incoming, ctx, new NodeClient(ctx.res))
+      const incoming = new NodeIncoming(ctx.req, ctx.res, ctx.originalUrl, () => bodyOf(ctx, maxBodyBytes))
+      const begun = await route.begin(incoming, ctx, incoming)
       switch (begun.kind) {
         case 'unprotected':
           await handle(ctx, null)
@@ -110,7 +108,7 @@ async function handled<Tx>(
   const byHand = tapWhenWrittenByHand(ctx, tap)
   answerEarly(ctx.res, running.early)
   try {
-    await running.inside(() => handler(ctx, contextOf<Tx, EffectKind>(running)))
+    await running.inside(() => handler(ctx, running.context))
   } catch (error) {
     held.release()
     // An error handler before us, or Koa itself, writes the response. What was thrown says more than that.
@@ -134,15 +132,14 @@ async function record<Tx>(ctx: KoaContext, stream: Readable | null, recording: R
   const { running, before } = recording
   const { method, response } = ctx
   const payload = stream ?? payloadOf(ctx)
-  const head = { status: ctx.status, headers: headersOf(ctx.res) }
-  const capture = new PayloadCapture(method, head, recording, running)
-  const sent = await capturePayload(payload, capture)
-  switch (sent.kind) {
-    case 'same':
+  const head = { method, status: ctx.status, headers: headersOf(ctx.res) }
+  const sent = await capturePayload(payload, head, recording, running)
+  switch (sent?.kind) {
+    case undefined:
       return
     case 'body': {
       response.body = sent.body instanceof Readable ? sent.body : Buffer.from(sent.body)
-      const length = headerOf(capture.headers, 'content-length')
+      const length = headerOf(head.headers, 'content-length')
       // Koa drops it when one body takes the place of another.
       if (length !== null) ctx.set('content-length', length)
       return
@@ -264,6 +261,6 @@ export function operationStatus<Tx>(options: StatusOptions<KoaContext, Tx>) {
   const status = createStatus(options)
   return async (ctx: KoaContext): Promise<void> => {
     const { originalUrl: target } = ctx
-    put(ctx, await status.answer(target, ctx, incomingOf(ctx.req, noBody, target)))
+    put(ctx, await status.answer(target, ctx, new NodeIncoming(ctx.req, null, target, noBody)))
   }
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { bodyOnWire, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { bodyOnWire, NodeIncoming, readBody, sendAnswer } from '../protocol/capture-node.ts'
 import type { DefinitionOf, EffectKind, HandlerContext, KeyRule } from '../protocol/context.ts'
 import { isClosing, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import { handleOnNode } from '../protocol/handle-node.ts'
@@ -62,7 +62,7 @@ export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
     const handle = handler as Handler<Tx>
 
     function protect(request: ReadMessage, response: ServerResponse): Promise<void> {
-      const incoming = incomingOf(request, async () => {
+      const incoming = new NodeIncoming(request, response, request.url ?? '/', async () => {
         if (request.readableDidRead && bodyOnWire(request)) {
           throw bodyConsumed(incoming, 'let protect read it, and use `request.rawBody`')
         }
@@ -109,9 +109,8 @@ function answerFault<Tx>(
 export function operationStatus<Tx>(options: StatusOptions<IncomingMessage, Tx>): NodeListener {
   const status = createStatus(options)
   return async (request, response) => {
-    sendAnswer(
-      response,
-      await status.answer(request.url ?? '/', request, incomingOf(request, noBody)).catch(status.fault),
-    )
+    const target = request.url ?? '/'
+    const incoming = new NodeIncoming(request, null, target, noBody)
+    sendAnswer(response, await status.answer(target, request, incoming).catch(status.fault))
   }
 }

@@ -1,7 +1,7 @@
 import type { WhileRunning } from '../../ledger/definition.ts'
 import type { ContentKey } from '../protocol/content-options.ts'
-import type { Finality } from '../protocol/finality.ts'
 import type { ProfileName } from '../protocol/profiles.ts'
+import type { Finality } from '../protocol/record.ts'
 import type { KeySource } from '../protocol/route.ts'
 import type { RegionRouterOptions } from '../region/region.ts'
 

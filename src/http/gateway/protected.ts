@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { notDone } from '../../ledger/core/verdict.ts'
-import { incomingOf, NodeClient, sendAnswer } from '../protocol/capture-node.ts'
+import { NodeHead, sendAnswer } from '../protocol/capture-node.ts'
 import type { Answer, Captured, Incoming } from '../protocol/exchange.ts'
-import { withParts } from '../protocol/exchange.ts'
+import type { BodyQuestion } from '../protocol/large-body.ts'
 import type { BegunRequest } from '../protocol/protect.ts'
 import type { Running } from '../protocol/running.ts'
 import { NoAuthorizer } from './authorize.ts'
@@ -32,14 +32,14 @@ export async function protect(
 ): Promise<void> {
   const { note } = intake
   const { maxBodyBytes: maxBytes, times, tokens } = rule
-  const gone = new NodeClient(response)
   const spool = createSpool(message, { maxBytes, bodyMs: times.bodyMs, room: intake })
   const asked: Asked = { message, spool, verified: tokens === null ? null : await tokens.verify(message) }
   Object.assign(note, { rule, asked })
   /** The code that passes the body on also frees its memory. */
   let handedOn = false
   try {
-    const begun = await rule.route.begin(incomingFor(rule, asked, intake), asked, gone)
+    const incoming = new GatewayIncoming(message, response, message.url ?? '/', { rule, asked, intake })
+    const begun = await rule.route.begin(incoming, asked, incoming)
     note.decision = decisionAbout(begun)
     if (begun.content !== undefined) reportContent(rule, note, begun.content, notify)
     switch (begun.kind) {
@@ -66,17 +66,30 @@ export async function protect(
   }
 }
 
-function incomingFor(rule: Rule, asked: Asked, intake: Intake): Incoming {
-  const { fingerprints } = intake.front
-  const askElsewhere: Incoming['askElsewhere'] = (question) => {
-    const looking = fingerprints.ask(question, intake.key)
+interface Source {
+  readonly rule: Rule
+  readonly asked: Asked
+  readonly intake: Intake
+}
+
+/** A request whose body is in its spool; a large one is read in another thread. */
+class GatewayIncoming extends NodeHead<Source> implements Incoming {
+  body(): ReturnType<Incoming['body']> {
+    return this.source.asked.spool.body()
+  }
+
+  askElsewhere(question: BodyQuestion): ReturnType<NonNullable<Incoming['askElsewhere']>> {
+    const { intake } = this.source
+    const looking = intake.front.fingerprints.ask(question, intake.key)
     intake.looking = looking
     return looking
   }
-  return withParts(
-    incomingOf(asked.message, () => asked.spool.body()),
-    { askElsewhere, ...clientForHome(rule, asked) },
-  )
+
+  /** Another region may be the home of its key, and its service must see the same client. */
+  get client(): string | undefined {
+    const { rule, asked } = this.source
+    return rule.passing.regional ? writtenClient(clientOf(asked.message, rule.passing.trustForwarded)) : undefined
+  }
 }
 
 function decisionAbout(begun: BegunRequest<unknown>): GatewayDecision {
@@ -101,11 +114,6 @@ const found: Partial<Record<GatewayDecision, Guarded['what']>> = {
 function reportContent(rule: Rule, note: Note, hash: string, notify: Watch | undefined): void {
   const what = note.decision === null ? undefined : found[note.decision]
   if (what !== undefined) notify?.({ kind: 'guard', what, route: rule.label, tenant: whoOf(note)?.tenant ?? '', hash })
-}
-
-/** Another region may be the home of its key, and its service must see the same client. */
-function clientForHome({ passing }: Rule, { message }: Asked): Pick<Incoming, 'client'> {
-  return passing.regional ? { client: writtenClient(clientOf(message, passing.trustForwarded)) } : {}
 }
 
 /** The one forward of this identity. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Identity } from '../../ledger/core/identity.ts'
-import { incomingOf } from '../protocol/capture-node.ts'
+import { NodeIncoming } from '../protocol/capture-node.ts'
 import { lookElsewhere, lookingHere } from '../protocol/elsewhere.ts'
 import type { Answer } from '../protocol/exchange.ts'
 import { jsonAnswer, noBody } from '../protocol/exchange.ts'
@@ -57,7 +57,8 @@ export function createTellStatus(
   return async (message) => {
     const spool = createSpool(message, { maxBytes: 0, bodyMs: 1 })
     const asked: Asked = { message, spool, verified: tokens === null ? null : await tokens.verify(message) }
-    return status.answer(message.url ?? '/', asked, incomingOf(message, noBody)).catch(() => nothing())
+    const target = message.url ?? '/'
+    return status.answer(target, asked, new NodeIncoming(message, null, target, noBody)).catch(() => nothing())
   }
 }
 

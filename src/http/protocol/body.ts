@@ -39,7 +39,7 @@ type Reading = 'form' | 'multipart' | 'bytes'
  */
 export function readMeaning(input: BodyInput): BodyMeaning {
   const { body } = input
-  const { type, text, isJson } = contentTypeOf(input.contentType ?? '')
+  const { type, text, isJson } = known.get(input.contentType ?? '') ?? contentTypeOf(input.contentType ?? '')
   const encoding = typeof input.contentEncoding === 'string' ? encodingOf(input.contentEncoding) : null
 
   // Clients send a type without a body all the time, so that no type makes an empty body malformed.
@@ -74,8 +74,6 @@ const MOST_KNOWN = 100
 const LONGEST_KNOWN_CHARS = 100
 
 function contentTypeOf(header: string): ContentType {
-  const found = known.get(header)
-  if (found !== undefined) return found
   const raw = withoutSpace(header)
   if (!raw.isWellFormed()) throw bodyRefusal('content_type', { field: 'content-type' })
   const type = parseMediaType(raw)

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createLedger } from '../../ledger/ledger.ts'
 import { memoryStore } from '../../ledger/stores/memory/index.ts'
-import { incomingOf, NodeClient } from './capture-node.ts'
+import { NodeIncoming } from './capture-node.ts'
 import { createRoute } from './protect.ts'
 
 test('a client that left before the claim claims nothing', async (context) => {
@@ -23,8 +23,8 @@ test('a client that left before the claim claims nothing', async (context) => {
   const [request, response] = await once(server, 'request')
   sent.destroy()
   await once(response, 'close')
-  const incoming = incomingOf(request, () => ({ bytes: new Uint8Array() }))
-  const begun = await route.begin(incoming, request, new NodeClient(response))
+  const incoming = new NodeIncoming(request, response, '/orders', () => ({ bytes: new Uint8Array() }))
+  const begun = await route.begin(incoming, request, incoming)
   assert.equal(begun.kind, 'answer')
   assert.equal(await ledger.get({ ...who(), operation: 'order.place', key: 'left-1' }), null)
 })

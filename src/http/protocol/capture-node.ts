@@ -1,33 +1,46 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import { Readable } from 'node:stream'
 import type { Leaving } from '../../ledger/twins.ts'
+import type { Awaitable } from '../../runtime/runtime.ts'
 import { createPieces } from '../front/pieces.ts'
+import { nodeChunks, webChunks } from './chunks.ts'
+import { collected } from './collector.ts'
 import type { Answer, HeaderList, Incoming } from './exchange.ts'
-import { bodyCut, bodyTooLarge, hasNoBody, headersByName } from './exchange.ts'
+import { bodyCut, bodyTooLarge, hasNoBody, headerOf, headersByName } from './exchange.ts'
+import type { Passage } from './passage.ts'
+import { createPassage } from './passage.ts'
+import type { Route } from './protect.ts'
+import type { Running } from './running.ts'
 
-/** Everything on Node's own request and response that the adapters for Node, Express and Fastify share. */
+/** Everything on Node's own requests and responses that the adapters share: how they are read, captured and sent. */
 
 /** Node's request of either version of the protocol. */
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 
 const NONE: readonly string[] = []
 
-export function incomingOf(request: NodeRequest, body: Incoming['body'], target = request.url ?? '/'): Incoming {
-  return new NodeIncoming(request, body, target)
-}
-
-/** A class for the reason of commands: V8 would keep its requests until the next full collection. */
-class NodeIncoming implements Incoming {
+/**
+ * A request without its body, and its client, which may be gone before it was answered: nothing listens until something is
+ * waited for. A class for the reason of commands: V8 would keep its requests until the next full collection.
+ */
+export class NodeHead<S> implements Omit<Incoming, 'body'>, Leaving {
   declare readonly method: string
   declare readonly target: string
-  declare readonly body: Incoming['body']
+  /** What its body is read from. */
+  declare protected readonly source: S
   declare private readonly request: NodeRequest
+  declare private readonly response: ServerResponse | Http2ServerResponse | null
+  declare private gone: AbortSignal | null
 
-  constructor(request: NodeRequest, body: Incoming['body'], target: string) {
+  /** @param response null where its client is not asked about */
+  constructor(request: NodeRequest, response: NodeHead<S>['response'], target: string, source: S) {
     this.method = request.method ?? 'GET'
     this.target = target
-    this.body = body
+    this.source = source
     this.request = request
+    this.response = response
+    this.gone = null
   }
 
   header(name: string): readonly string[] {
@@ -56,6 +69,35 @@ class NodeIncoming implements Incoming {
       if (!name.startsWith(':')) list.push([name, rawHeaders[at + 1] as string])
     }
     return list
+  }
+
+  get aborted(): boolean {
+    const { gone, response } = this
+    return gone?.aborted ?? (response !== null && response.closed && !response.writableFinished)
+  }
+
+  throwIfAborted(): void {
+    if (this.gone !== null || this.response?.closed === true) this.signal().throwIfAborted()
+  }
+
+  signal(): AbortSignal {
+    if (this.gone !== null) return this.gone
+    const { response } = this
+    const controller = new AbortController()
+    const leave = () => {
+      if (response?.writableFinished === false) controller.abort(new Error('The client hung up.'))
+    }
+    if (response?.closed === true) leave()
+    else response?.once('close', leave)
+    this.gone = controller.signal
+    return controller.signal
+  }
+}
+
+/** A request of any server on Node, whose body an adapter reads. */
+export class NodeIncoming extends NodeHead<Incoming['body']> implements Incoming {
+  body(): ReturnType<Incoming['body']> {
+    return this.source()
   }
 }
 
@@ -117,33 +159,118 @@ export function sendAnswer(response: ServerResponse, { status, headers, body, te
   response.end(hasNoBody(status) || response.req.method === 'HEAD' ? undefined : (text ?? body))
 }
 
-/** A client that may be gone before it was answered. Nothing listens until something is waited for. */
-export class NodeClient implements Leaving {
-  readonly #response: ServerResponse | Http2ServerResponse
-  #signal: AbortSignal | null = null
-
-  constructor(response: ServerResponse | Http2ServerResponse) {
-    this.#response = response
+export function headersOf(response: { getHeaders(): Readonly<OutgoingHttpHeaders> }): HeaderList {
+  const list: [string, string][] = []
+  const headers = response.getHeaders()
+  for (const name in headers) {
+    const value = headers[name]
+    if (Array.isArray(value)) for (const each of value) list.push([name.toLowerCase(), each])
+    else if (value !== undefined) list.push([name.toLowerCase(), String(value)])
   }
+  return list
+}
 
-  get aborted(): boolean {
-    return this.#signal?.aborted ?? (this.#response.closed && !this.#response.writableFinished)
+/** What is to be sent in place of a handler's payload, once the outcome is recorded. */
+export type SentPayload =
+  /** The same body, read here: its end is held back until the outcome is recorded. */
+  | { readonly kind: 'body'; readonly body: Uint8Array | Readable }
+  /** The transaction did not commit, so that the handler's response is not true. */
+  | { readonly kind: 'instead'; readonly answer: Answer }
+
+/** A response as its handler gave it, without its body. */
+export interface PayloadHead {
+  readonly method: string | undefined
+  readonly status: number
+  readonly headers: HeaderList
+}
+
+const NO_BYTES = new Uint8Array()
+
+type Limits = Pick<Route<never, never>, 'maxAnswerBytes' | 'buffered'>
+
+/**
+ * Records what Fastify and Koa hand over for a response: a text, bytes, or a stream. Null where it leaves as it is. A promise
+ * only where a stream is read, or the store has to be waited for.
+ */
+export function capturePayload(
+  payload: unknown,
+  head: PayloadHead,
+  limits: Limits,
+  running: Running<unknown>,
+  thrown?: unknown,
+): Awaitable<SentPayload | null> {
+  const given = typeof payload === 'string' ? payload : undefined
+  const whole = given !== undefined ? Buffer.from(given) : payload instanceof Uint8Array ? payload : null
+  const stream = whole === null ? streamOf(payload) : null
+  if (stream !== null) return captureStream(stream, head, limits, running, thrown)
+  const { status, headers } = head
+  if (head.method === 'HEAD') {
+    // Frameworks add the length of what a HEAD leaves out only when they send it.
+    const length = whole === null || headerOf(headers, 'content-length') !== null ? [] : [lengthOf(whole)]
+    const over = running.finish({ status, headers: [...headers, ...length], body: new Uint8Array() }, thrown)
+    return over instanceof Promise ? over.then(() => null) : null
   }
+  const bytes = whole ?? NO_BYTES
+  const body = bytes.length <= limits.maxAnswerBytes ? bytes : collected(bytes, limits.maxAnswerBytes)
+  const text = given?.isWellFormed() === true ? given : undefined
+  const answer = running.finish({ status, headers, body, text }, thrown)
+  if (answer instanceof Promise) return answer.then((known) => (known === null ? null : instead(known)))
+  return answer === null ? null : instead(answer)
+}
 
-  throwIfAborted(): void {
-    if (this.aborted) this.signal().throwIfAborted()
+const instead = (answer: Answer): SentPayload => ({ kind: 'instead', answer })
+
+async function captureStream(
+  stream: AsyncIterator<Uint8Array>,
+  { status, headers }: PayloadHead,
+  { maxAnswerBytes: maxBytes, buffered }: Limits,
+  running: Running<unknown>,
+  thrown: unknown,
+): Promise<SentPayload> {
+  if (!buffered) {
+    const passage = createPassage(stream, { status, headers, maxBytes, running, thrown })
+    return { kind: 'body', body: readableOf(passage) }
   }
+  const body = await wholeOf(stream, running)
+  const answer = await running.finish({ status, headers, body: collected(body, maxBytes) }, thrown)
+  return answer === null ? { kind: 'body', body } : instead(answer)
+}
 
-  signal(): AbortSignal {
-    if (this.#signal !== null) return this.#signal
-    const response = this.#response
-    const controller = new AbortController()
-    const gone = () => {
-      if (!response.writableFinished) controller.abort(new Error('The client hung up.'))
+const lengthOf = (bytes: Uint8Array) => ['content-length', String(bytes.length)] as const
+
+function streamOf(payload: unknown): AsyncIterator<Uint8Array> | null {
+  const body = payload instanceof Response ? payload.body : payload
+  if (body instanceof ReadableStream) return webChunks(body)
+  const { pipe } = (body ?? {}) as { pipe?: unknown }
+  return typeof pipe === 'function' ? nodeChunks(body as Readable) : null
+}
+
+function readableOf(passage: Passage): Readable {
+  const readable = new Readable({
+    read() {
+      passage.read().then(
+        (chunk) => readable.push(chunk),
+        (error: unknown) => readable.destroy(error as Error),
+      )
+    },
+    destroy(error, done) {
+      passage.leave()
+      done(error)
+    },
+  })
+  return readable
+}
+
+async function wholeOf(stream: AsyncIterator<Uint8Array>, running: Running<unknown>): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  try {
+    for (;;) {
+      const { done, value } = await stream.next()
+      if (done === true) return Buffer.concat(chunks)
+      chunks.push(Uint8Array.prototype.slice.call(value))
     }
-    if (response.closed) gone()
-    else response.once('close', gone)
-    this.#signal = controller.signal
-    return controller.signal
+  } catch (error) {
+    await running.fail(error)
+    throw error
   }
 }

@@ -3,12 +3,14 @@ import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import { type ContentPart, contentKey, contentPolicy, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { Awaitable } from '../../runtime/runtime.ts'
+import { readMeaning } from './body.ts'
+import { bodyRefusal } from './body-refusal.ts'
 import type { ContentKey } from './content-options.ts'
 import { CONTENT_WITHIN_MS } from './content-options.ts'
 import type { Incoming, IncomingBody } from './exchange.ts'
 import { normaliseTarget } from './path.ts'
 import type { ReadRequest } from './read.ts'
-import { asProblem, parsedBody, problem, questionOf, resource, wholeBody } from './read.ts'
+import { asProblem, problem, questionOf, resource, wholeBody } from './read.ts'
 import type { RouteDefinition } from './route.ts'
 import type { Running } from './running.ts'
 
@@ -152,4 +154,26 @@ async function atMost<T>(work: Awaitable<T>, ms: number, otherwise: T): Promise<
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** The body as a parser gives it: a JSON value, the fields of a form, or text. Throws `bad_input` for any other. */
+function parsedBody(incoming: Pick<Incoming, 'header'>, body: IncomingBody): unknown {
+  if ('parsed' in body) return body.parsed
+  const { contentType, contentEncoding, body: bytes } = questionOf(incoming, body, 1, null)
+  const { json } = readMeaning({ contentType, contentEncoding, body: bytes, shape: 1, parse: true })
+  if (json !== undefined) return json
+  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
+  const text = contentEncoding === null ? new TextDecoder().decode(bytes) : null
+  if (text !== null && type === 'application/x-www-form-urlencoded') return formFields(new URLSearchParams(text))
+  if (text !== null && type.startsWith('text/')) return text
+  throw bodyRefusal('not_parsed', { field: 'body' })
+}
+
+/** A field that is there several times is a list, as in common form parsers. */
+function formFields(form: URLSearchParams): Readonly<Record<string, string | readonly string[]>> {
+  const fields = [...new Set(form.keys())].map((name): [string, string | string[]] => {
+    const values = form.getAll(name)
+    return [name, values.length === 1 ? values.join() : values]
+  })
+  return Object.fromEntries(fields)
 }

@@ -1,6 +1,6 @@
 import type { EffectKind } from '../../ledger/definition.ts'
 import type { RouteDefinition } from './route.ts'
-import type { LeasedRouteContext, Running, TransactionRouteContext } from './running.ts'
+import type { LeasedRouteContext, TransactionRouteContext } from './running.ts'
 
 export type { EffectKind }
 
@@ -19,9 +19,4 @@ export type HandlerContext<Tx, E extends EffectKind, K extends KeyRule> =
 export type DefinitionOf<N, E extends EffectKind, K extends KeyRule, B = any> = RouteDefinition<N, B> & {
   readonly effect: E
   readonly key?: K
-}
-
-/** The route was declared with this effect, so that its context is the one for it. */
-export function contextOf<Tx, E extends EffectKind>({ context }: Running<Tx>): ContextFor<Tx, E> {
-  return context as ContextFor<Tx, E>
 }

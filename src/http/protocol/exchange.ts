@@ -11,7 +11,7 @@ export interface Incoming {
   /** All of them, for a request that is sent on. */
   headers(): HeaderList
   /** The original client, if the server in front knows it; the home of its key gets it, too. */
-  readonly client?: string
+  readonly client?: string | undefined
   /** Asked only when it is needed, so that a request without a key keeps its unread body for the handler. */
   body(): IncomingBody | Promise<IncomingBody>
   /**
@@ -19,17 +19,6 @@ export interface Incoming {
    * thread.
    */
   readonly askElsewhere?: (question: BodyQuestion) => Promise<BodyAnswer> | null
-}
-
-/** The same request with other parts. Not by spreading: what an adapter gives may be an instance of a class. */
-export function withParts(incoming: Incoming, parts: Partial<Incoming>): Incoming {
-  return {
-    ...incoming,
-    header: (name) => incoming.header(name),
-    headers: () => incoming.headers(),
-    body: () => incoming.body(),
-    ...parts,
-  }
 }
 
 /** The bytes of a body; or, where a parser has eaten them, what it made of them. */
@@ -109,8 +98,16 @@ export function headerOf(headers: HeaderList, name: string): string | null {
 
 /** One entry per name, for frameworks that set a header with all of its values. */
 export function headersByName(headers: HeaderList): readonly (readonly [name: string, value: string | string[]])[] {
-  // Most answers name nothing twice, and are such a list already.
-  if (!hasRepeated(headers)) return headers
+  // Most answers name nothing twice, and are such a list already. Name by name, because a set for the few headers of an
+  // answer costs more than the answer.
+  for (let at = 1; at < headers.length; at++) {
+    for (let before = 0; before < at; before++)
+      if (headers[before]?.[0] === headers[at]?.[0]) return joinedByName(headers)
+  }
+  return headers
+}
+
+function joinedByName(headers: HeaderList): [name: string, value: string | string[]][] {
   const byName = new Map<string, string[]>()
   for (const [name, value] of headers) {
     const values = byName.get(name)
@@ -118,14 +115,6 @@ export function headersByName(headers: HeaderList): readonly (readonly [name: st
     else values.push(value)
   }
   return [...byName].map(([name, values]) => [name, values.length === 1 ? values.join() : values])
-}
-
-/** Name by name, because a set for the few headers of an answer costs more than the answer. */
-function hasRepeated(headers: HeaderList): boolean {
-  for (let at = 1; at < headers.length; at++) {
-    for (let before = 0; before < at; before++) if (headers[before]?.[0] === headers[at]?.[0]) return true
-  }
-  return false
 }
 
 /** All values of a header as one. */

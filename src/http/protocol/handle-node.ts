@@ -1,10 +1,8 @@
 import type { ServerResponse } from 'node:http'
-import type { NodeRequest } from './capture-node.ts'
-import { NodeClient, sendAnswer } from './capture-node.ts'
+import type { NodeIncoming, NodeRequest } from './capture-node.ts'
+import { sendAnswer } from './capture-node.ts'
 import type { EffectKind, HandlerContext } from './context.ts'
-import { contextOf } from './context.ts'
 import { answerEarly } from './early-node.ts'
-import type { Incoming } from './exchange.ts'
 import type { Route } from './protect.ts'
 import type { Tap } from './tap-node.ts'
 import { tapResponse } from './tap-node.ts'
@@ -19,11 +17,11 @@ export interface NodeHandler<N, Tx> {
 /** From the claim to the end of the handler. */
 export async function handleOnNode<N extends NodeRequest, Tx>(
   { route, handle, threw }: NodeHandler<N, Tx>,
-  incoming: Incoming,
+  incoming: NodeIncoming,
   request: N,
   response: ServerResponse,
 ): Promise<void> {
-  const begun = await route.begin(incoming, request, new NodeClient(response))
+  const begun = await route.begin(incoming, request, incoming)
   switch (begun.kind) {
     case 'unprotected':
       await handle(null)
@@ -35,7 +33,7 @@ export async function handleOnNode<N extends NodeRequest, Tx>(
       const tap = tapResponse(response, { maxBytes, buffered, running: begun })
       answerEarly(response, begun.early)
       try {
-        await begun.inside(() => handle(contextOf<Tx, EffectKind>(begun)))
+        await begun.inside(() => handle(begun.context))
       } catch (error) {
         threw(error, tap)
       }

@@ -12,12 +12,8 @@ export function refuseUnknown(what: string, given: object, known: readonly strin
   if (unknown !== null) refuseOption(unknown.name, `${what} has no option \`${unknown.name}\`. ${unknown.advice}`)
 }
 
-/** What `who` returned; nothing is claimed yet. */
-export function checkedWho<W extends object>(
-  who: W | null | undefined,
-  { method, target }: Pick<Incoming, 'method' | 'target'>,
-): W {
-  if (typeof who === 'object' && who !== null) return who
+/** `who` returned no caller; nothing is claimed yet. */
+export function refuseWho(who: unknown, { method, target }: Pick<Incoming, 'method' | 'target'>): never {
   return refuseOption(
     'who',
     `\`who\` returned ${who === null ? 'null' : typeof who} for ${method} ${pathOf(target)}: return { tenant, caller }, or refuse unauthenticated requests before protect.`,

@@ -1,9 +1,9 @@
 import type { Answer } from './exchange.ts'
 import { jsonAnswer } from './exchange.ts'
-import type { Finality } from './finality.ts'
 import { notKept } from './own-headers.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
 import { errorTypeOf, problemAnswer, retryAfterHeader, shouldRetryHeaders, situations } from './problem.ts'
+import type { Finality } from './record.ts'
 
 /** How the protocol speaks: two settings under one name. */
 export interface Profile {

@@ -1,4 +1,3 @@
-import type { BeginOptions } from '../../ledger/begin.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import { checkIdentityPart } from '../../ledger/core/identity.ts'
@@ -15,8 +14,6 @@ import type { Leaving } from '../../ledger/twins.ts'
 import { createListeners } from '../../runtime/listeners.ts'
 import type { Awaitable } from '../../runtime/runtime.ts'
 import type { RegionRouter } from '../region/region.ts'
-import type { Parts, Way } from './claim.ts'
-import { RequestOptions, RouteRequest } from './claim.ts'
 import {
   aboutContent,
   contentDefinition,
@@ -26,27 +23,23 @@ import {
   withinTime,
 } from './content.ts'
 import type { ContentKey } from './content-options.ts'
-import type { RouteOperation } from './declare.ts'
 import { declareRoute } from './declare.ts'
 import { createEarly, type Early } from './early.ts'
 import { elsewhere, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
-import { withParts } from './exchange.ts'
 import { hungUp } from './leaving.ts'
-import { checkedWho } from './options.ts'
+import { refuseWho } from './options.ts'
 import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
 import type { ProblemOptions, ProblemWriter } from './problem-writer.ts'
 import { createProblemWriter } from './problem-writer.ts'
 import type { ReadRequest, RequestProblem } from './read.ts'
 import { createReader } from './read.ts'
-import type { KeyedRequest as Keyed } from './readings.ts'
 import type { StoredAnswer } from './record.ts'
-import { recordedAnswer } from './recorded.ts'
-import { credentialChanged, storedIn, unbound } from './replay.ts'
+import { credentialChanged, recordedAnswer, storedIn, unbound } from './replay.ts'
 import type { AnswerBinding, RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
-import type { Running, RunRules } from './running.ts'
-import { RunningRoute } from './running.ts'
+import type { Parts, Running, RunRules, Way } from './running.ts'
+import { RequestOptions, RouteRequest, RunningRoute } from './running.ts'
 import { isThenable } from './thenable.ts'
 
 /** The signature of a method, so that `who` may take a request that your own middleware has added to. */
@@ -153,27 +146,25 @@ export function createRoute<N, Tx>(
 
   function begin(given: Incoming, request: N, signal?: AbortSignal | Leaving): Awaitable<BegunRequest<Tx>> {
     const incoming = options.region === undefined ? given : readTwice(given)
+    const call = new RouteRequest(incoming, request, signal, byKey)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
     const read = reader.read(incoming)
-    const call = new RouteRequest(incoming, request, signal, byKey)
-    return read instanceof Promise ? read.then((found) => beginRead(found, call)) : beginRead(read, call)
+    return read instanceof Promise ? read.then((found) => under(call, found)) : under(call, read)
   }
 
-  function beginRead(read: ReadRequest, call: RouteRequest<N, Tx>): Awaitable<BegunRequest<Tx>> {
-    if (read.kind === 'keyed') return under(byKey, read, call)
-    return read.kind === 'keyless' ? withoutKey(call) : refused(read, call.incoming)
+  /** 2. The caller, by the authentication of this request; or by the token of the region that forwarded it. */
+  function under(call: RouteRequest<N, Tx>, read: ReadRequest): Awaitable<BegunRequest<Tx>> {
+    if (read.kind === 'problem') return refused(read, call.incoming)
+    if (read.kind === 'keyless') return withoutKey(call)
+    call.read = read
+    call.operation = read.operation
+    if (options.region !== undefined) return underRegion(options.region, call)
+    const who = call.way.who(call.request)
+    return isThenable(who) ? Promise.resolve(who).then((found) => claimed(call, found)) : claimed(call, who)
   }
 
   function refused(read: RequestProblem, { target }: Incoming): BegunRequest<Tx> {
     return { kind: 'answer', answer: problems.write(read.situation, { ...read.detail, instance: target }) }
-  }
-
-  /** 2. The caller, by the authentication of this request; or by the token of the region that forwarded it. */
-  function under(way: Way<N, Tx>, read: Keyed, call: RouteRequest<N, Tx>): Awaitable<BegunRequest<Tx>> {
-    call.keyed(way, read, way === byContent)
-    if (options.region !== undefined) return underRegion(options.region, call)
-    const who = way.who(call.request)
-    return isThenable(who) ? Promise.resolve(who).then((found) => claimed(call, found)) : claimed(call, who)
   }
 
   async function underRegion(region: RegionRouter, call: RouteRequest<N, Tx>): Promise<BegunRequest<Tx>> {
@@ -187,7 +178,8 @@ export function createRoute<N, Tx>(
   }
 
   function partsOf({ way, read, incoming }: RouteRequest<N, Tx>, who: Who): Parts {
-    const { tenant, caller } = checkedWho(who, incoming)
+    if (typeof who !== 'object' || who === null) return refuseWho(who, incoming)
+    const { tenant, caller } = who
     // One caller stands for all of them in the record, where no check would see what `who` returned.
     if (way.shared) checkIdentityPart('caller', caller)
     const { prefix } = way
@@ -200,7 +192,10 @@ export function createRoute<N, Tx>(
     if (byContent === null || content === undefined) return { kind: 'unprotected' }
     const read = await readContent(definition, content, call.incoming, (error) => report(options, error))
     if (read.kind === 'problem') return refused(read, call.incoming)
-    const begun = await under(byContent, read, call)
+    call.way = byContent
+    call.route = byContent.definition
+    call.keyless = true
+    const begun = await under(call, read)
     const opens = opensWithoutStore(definition)
     if (begun.kind === 'answer' && isStoreDown(begun.refused ?? null) && opens)
       return { kind: 'unprotected', content: read.key }
@@ -210,22 +205,26 @@ export function createRoute<N, Tx>(
 
   /** 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited. */
   function claimed(call: RouteRequest<N, Tx>, who: Who): Awaitable<BegunRequest<Tx>> {
-    const { breaker, decideMs } = call.way
+    const { way } = call
+    const { breaker, decideMs } = way
     call.parts = partsOf(call, who)
     const asks = breaker === null || breaker.allows()
     if (asks) call.breaker = breaker
     if (definition.respondAsync === true) call.waitMs = preferredWaitMs(call.incoming.header('prefer'))
     const given = new RequestOptions(call, decideMs === undefined || asks ? decideMs : 0)
     try {
-      const begun = begunUnder(call.way, call.parts, given)
-      const found =
-        begun instanceof Promise
-          ? begun.then(
-              (each) => granted(call, each),
-              (error: unknown) => granted(call, refusedBy(error)),
-            )
-          : granted(call, begun)
-      return found instanceof Promise ? found.catch((error: unknown) => left(call, error)) : found
+      let begun: Awaitable<BegunOperation<Tx>>
+      try {
+        begun = way.operation.begin(call.parts, null, given)
+      } catch (error) {
+        begun = refusedBy(error)
+      }
+      if (!(begun instanceof Promise)) return granted(call, begun)
+      const found = begun.then(
+        (each) => granted(call, each),
+        (error: unknown) => granted(call, refusedBy(error)),
+      )
+      return found.catch((error: unknown) => left(call, error))
     } catch (error) {
       return left(call, error)
     }
@@ -309,18 +308,6 @@ export function createRoute<N, Tx>(
   }
 }
 
-function begunUnder<Tx>(
-  { operation }: { readonly operation: RouteOperation<Tx> },
-  parts: Parts,
-  given: BeginOptions,
-): Awaitable<BegunOperation<Tx>> {
-  try {
-    return operation.begin(parts, null, given)
-  } catch (error) {
-    return refusedBy(error)
-  }
-}
-
 /** Errors of the ledger are answers of the protocol; everything else is the application's. */
 function refusedBy(error: unknown): Extract<BegunCommand<never>, { kind: 'answered' }> {
   if (isOnceError(error)) return { kind: 'answered', execution: { kind: 'refused', error } }
@@ -359,8 +346,17 @@ function learn(breaker: Breaker, ended: Execution<unknown> | null): void {
 
 /** A request that is sent on needs its body once more. */
 function readTwice(incoming: Incoming): Incoming {
+  const { method, target, client } = incoming
   let body: ReturnType<Incoming['body']> | null = null
-  return withParts(incoming, { body: () => (body ??= incoming.body()) })
+  return {
+    method,
+    target,
+    client,
+    header: (name) => incoming.header(name),
+    headers: () => incoming.headers(),
+    body: () => (body ??= incoming.body()),
+    askElsewhere: (question) => incoming.askElsewhere?.(question) ?? null,
+  }
 }
 
 /**

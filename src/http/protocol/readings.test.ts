@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Incoming } from './exchange.ts'
+import type { KeyedRequest } from './read.ts'
 import { createReader } from './read.ts'
-import type { KeyedRequest } from './readings.ts'
 
 const json = { 'content-type': 'application/json', 'idempotency-key': 'k' }
 

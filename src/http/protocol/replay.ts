@@ -1,10 +1,13 @@
 import { decodeValue } from '../../ledger/core/codec.ts'
 import type { LedgerRecord, Pointer } from '../../ledger/core/record.ts'
 import { unpackFailure } from '../../ledger/outcome.ts'
+import type { Execution } from '../../ledger/present.ts'
+import type { Awaitable } from '../../runtime/runtime.ts'
 import type { Uncommitted } from './early.ts'
 import type { Answer } from './exchange.ts'
 import { headerOf, headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
+import type { ProblemWriter } from './problem-writer.ts'
 import type { StoredAnswer } from './record.ts'
 import { asStoredAnswer, markedReplayed, replayedAnswer } from './record.ts'
 import type { AnswerBinding, RouteDefinition } from './route.ts'
@@ -26,6 +29,28 @@ export interface Asked<N> {
 
 /** With the path and query of the request, for the problem document. */
 export type AskedAt<N> = Asked<N> & { readonly target: string }
+
+/** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
+export function recordedAnswer<N>(
+  problems: ProblemWriter,
+  execution: Execution<StoredAnswer>,
+  asked: AskedAt<N>,
+): Awaitable<Answer> {
+  const { operation: name, route, target } = asked
+  if (execution.kind === 'refused')
+    return problems.refuse(execution.error, { name, whileRunning: route.whileRunning, target })
+  const telling =
+    execution.kind === 'failed'
+      ? tellFailure(execution.answer, execution.failure, asked)
+      : tellSuccess(execution.value, asked)
+  return telling instanceof Promise
+    ? telling.then((told) => toldAnswer(problems, told, target))
+    : toldAnswer(problems, telling, target)
+}
+
+function toldAnswer(problems: ProblemWriter, told: Told, target: string): Answer {
+  return told.kind === 'answer' ? told.answer : problems.write(told.situation, { instance: target, ...told.detail })
+}
 
 /** What a success of the record is to a retry. A promise only where something has to be rebuilt. */
 export function tellSuccess<N>(value: unknown, asked: Asked<N>): Told | Promise<Told> {

@@ -5,10 +5,9 @@ import type { EffectKind, LeasedDefinition, ProbeAnswer, ProbedAttempt, WhileRun
 import type { ContentKey } from './content-options.ts'
 import { checkContent } from './content-options.ts'
 import type { Answer } from './exchange.ts'
-import type { Finality } from './finality.ts'
 import { refuseUnknown } from './options.ts'
 import type { ProfileName } from './profiles.ts'
-import type { KeepAnswer } from './record.ts'
+import type { Finality, KeepAnswer } from './record.ts'
 import { canBeKept } from './record.ts'
 
 /** Where a caller's key is found. */

@@ -1,17 +1,22 @@
+import type { BeginOptions } from '../../ledger/begin.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
+import type { IdentityParts } from '../../ledger/core/identity.ts'
 import type { Pointer } from '../../ledger/core/record.ts'
 import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
 import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { Ended, Granted } from '../../ledger/granted.ts'
+import type { Breaker } from '../../ledger/guard/breaker.ts'
 import type { Execution } from '../../ledger/present.ts'
+import type { Leaving } from '../../ledger/twins.ts'
 import type { Awaitable } from '../../runtime/runtime.ts'
+import type { RouteOperation } from './declare.ts'
 import type { Early } from './early.ts'
-import type { Answer, Captured } from './exchange.ts'
-import type { Finality } from './finality.ts'
-import { meaningOf } from './finality.ts'
-import type { KeepRules, StoredAnswer } from './record.ts'
-import { encodedAnswer, storedAnswer } from './record.ts'
+import type { Answer, Captured, Incoming } from './exchange.ts'
+import type { KeyedRequest as Keyed } from './read.ts'
+import type { Finality, KeepRules } from './record.ts'
+import { encodedAnswer, meaningOf, storedAnswer } from './record.ts'
 import type { AskedAt } from './replay.ts'
+import type { RouteDefinition, Who } from './route.ts'
 
 interface RouteAnswer {
   /** The answer says that nothing was done: the claim is given back, whatever its status is. */
@@ -43,6 +48,83 @@ export interface Running<Tx> {
   /** There is no answer, or it was cut in the middle by its handler. Never rejects. */
   fail(error: unknown): Promise<void>
 }
+
+/** How a request is claimed: under the key that its caller sent, or under its content. */
+export interface Way<N, Tx> {
+  readonly definition: RouteDefinition<N>
+  readonly operation: RouteOperation<Tx>
+  /** In front of the operation's name, so that keys and contents never meet. */
+  readonly prefix: string
+  readonly who: (request: N) => Who | Promise<Who>
+  /** For all callers of a tenant. */
+  readonly shared: boolean
+  readonly decideMs?: number | undefined
+  /** Where the store must decide in time, one that does not is spared, and its callers with it. */
+  readonly breaker: Breaker | null
+}
+
+export type Parts = IdentityParts & { readonly operation: string }
+
+/**
+ * One request on its way, from the adapter to its answer. A class, and not a literal: V8 would keep the requests of a
+ * literal until the next full collection. Its fields are declared only, because an initializer would write each of them twice.
+ */
+export class RouteRequest<N, Tx> implements AskedAt<N> {
+  declare readonly incoming: Incoming
+  declare readonly request: N
+  declare readonly method: string
+  declare readonly target: string
+  declare readonly signal: AbortSignal | Leaving | undefined
+  /** By its key, until it is known to have none. */
+  declare way: Way<N, Tx>
+  declare route: RouteDefinition<N>
+  declare keyless: boolean
+  /** From here on known once it is read. */
+  declare read: Keyed
+  declare operation: string
+  declare parts: Parts
+  /** How long the caller would wait for its answer; null where it has no preference. */
+  declare waitMs: number | null
+  /** Learns whether the store decided; null where it was not asked, or need not be in time. */
+  declare breaker: Breaker | null
+
+  constructor(incoming: Incoming, request: N, signal: AbortSignal | Leaving | undefined, way: Way<N, Tx>) {
+    this.incoming = incoming
+    this.request = request
+    this.method = incoming.method
+    this.target = incoming.target
+    this.signal = signal
+    this.way = way
+    this.route = way.definition
+    this.keyless = false
+    this.read = UNREAD
+    this.operation = ''
+    this.parts = NO_PARTS
+    this.waitMs = null
+    this.breaker = null
+  }
+}
+
+/** The options of the ledger for a request. A class, because it has the request as well. */
+export class RequestOptions implements BeginOptions {
+  declare readonly as: unknown
+  declare readonly fingerprints: Keyed['fingerprints']
+  declare readonly signal: AbortSignal | Leaving | undefined
+  declare readonly decideMs: number | undefined
+
+  constructor(
+    { request, read, signal }: Pick<RouteRequest<unknown, never>, 'request' | 'read' | 'signal'>,
+    decideMs: number | undefined,
+  ) {
+    this.as = request
+    this.fingerprints = read.fingerprints
+    this.signal = signal
+    this.decideMs = decideMs
+  }
+}
+
+const UNREAD: Keyed = { kind: 'keyed', key: '', operation: '', fingerprints: [''], bytes: null }
+const NO_PARTS: Parts = { tenant: '', caller: '', operation: '', key: '' }
 
 /** What all requests of a route share. */
 export interface RunRules<N> {
@@ -97,53 +179,46 @@ export class RunningRoute<N, Tx> implements Running<Tx> {
   }
 
   finish(captured: Captured, thrown?: unknown): Awaitable<Answer | null> {
-    if (this.over === undefined) this.end(this.endedOf(captured, thrown))
-    return this.over as Awaitable<Answer | null>
+    if (this.over !== undefined) return this.over
+    if (this.marked) return this.end({ thrown: released(answeredError(captured)) })
+    // A verdict that was thrown says more than the status that a framework made of it.
+    if (isVerdict(thrown) && thrown.verdict !== 'final') return this.end({ thrown })
+    const { finality, keep } = this.rules
+    const pointer = this.pointer === null ? this.context.pointer : this.pointer()
+    const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, finality)
+    switch (meaning) {
+      case 'succeeded': {
+        const value = storedAnswer(captured, keep, pointer)
+        return this.end({ value, encoded: encodedAnswer(value) })
+      }
+      case 'refused': {
+        const answer = storedAnswer(captured, keep, pointer)
+        return this.end({ thrown: final(answeredError(captured), { answer }) })
+      }
+      case 'released':
+        return this.end({ thrown: released(answeredError(captured)) })
+      case 'fault':
+        // What was thrown may prove that nothing was sent; the ledger decides.
+        return this.end({ thrown: thrown ?? answeredError(captured) })
+    }
   }
 
   async fail(error: unknown): Promise<void> {
-    if (this.over === undefined) this.end({ thrown: this.marked ? released(error) : error })
-    await this.over
+    await (this.over === undefined ? this.end({ thrown: this.marked ? released(error) : error }) : this.over)
   }
 
-  private end(ended: Ended): void {
-    this.over = this.settled(ended)
-    this.recorded?.resolve(this.over)
-  }
-
-  private endedOf(captured: Captured, thrown: unknown): Ended {
-    if (this.marked) return { thrown: released(answeredError(captured)) }
-    // A verdict that was thrown says more than the status that a framework made of it.
-    if (isVerdict(thrown) && thrown.verdict !== 'final') return { thrown }
-    const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, this.rules.finality)
-    switch (meaning) {
-      case 'succeeded': {
-        const value = this.stored(captured)
-        return { value, encoded: encodedAnswer(value) }
-      }
-      case 'refused':
-        return { thrown: final(answeredError(captured), { answer: this.stored(captured) }) }
-      case 'released':
-        return { thrown: released(answeredError(captured)) }
-      case 'fault':
-        // What was thrown may prove that nothing was sent; the ledger decides.
-        return { thrown: thrown ?? answeredError(captured) }
-    }
-  }
-
-  private stored(captured: Captured): StoredAnswer {
-    const pointer = this.pointer === null ? this.context.pointer : this.pointer()
-    return storedAnswer(captured, this.rules.keep, pointer)
-  }
-
-  private settled(ended: Ended): Awaitable<Answer | null> {
+  private end(ended: Ended): Awaitable<Answer | null> {
     try {
       const execution = this.granted.settle(ended)
-      if (!(execution instanceof Promise)) return this.told(ended, execution)
-      return execution.then((known) => this.told(ended, known)).catch((error: unknown) => this.undone(ended, error))
+      this.over =
+        execution instanceof Promise
+          ? execution.then((known) => this.told(ended, known)).catch((error: unknown) => this.undone(ended, error))
+          : this.told(ended, execution)
     } catch (error) {
-      return this.undone(ended, error)
+      this.over = this.undone(ended, error)
     }
+    this.recorded?.resolve(this.over)
+    return this.over
   }
 
   /** A leased effect has happened, whatever became of its record. A transaction has not, if it did not commit. */

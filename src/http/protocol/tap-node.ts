@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { sendAnswer } from './capture-node.ts'
+import { headersOf, sendAnswer } from './capture-node.ts'
 import type { Collector } from './collector.ts'
 import { createCollector } from './collector.ts'
 import type { Answer, Captured, HeaderList } from './exchange.ts'
@@ -324,15 +324,4 @@ function setAll(response: ServerResponse, headers: unknown): void {
   const flat = headers as string[]
   for (let at = 0; at + 1 < flat.length; at += 2) response.removeHeader(String(flat[at]))
   for (let at = 0; at + 1 < flat.length; at += 2) response.appendHeader(String(flat[at]), flat[at + 1] ?? '')
-}
-
-export function headersOf(response: { getHeaders(): Readonly<OutgoingHttpHeaders> }): HeaderList {
-  const list: [string, string][] = []
-  const headers = response.getHeaders()
-  for (const name in headers) {
-    const value = headers[name]
-    if (Array.isArray(value)) for (const each of value) list.push([name.toLowerCase(), each])
-    else if (value !== undefined) list.push([name.toLowerCase(), String(value)])
-  }
-  return list
 }

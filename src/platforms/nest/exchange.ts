@@ -1,9 +1,9 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { ReadRequest } from '../../http/adapters/express-body.ts'
 import { bodyOf as expressBody } from '../../http/adapters/express-body.ts'
-import { bodyOf as fastifyBody } from '../../http/adapters/fastify-body.ts'
-import { incomingOf, sendAnswer } from '../../http/protocol/capture-node.ts'
-import type { Answer, Incoming, IncomingBody } from '../../http/protocol/exchange.ts'
+import { FastifyIncoming } from '../../http/adapters/fastify-body.ts'
+import { NodeIncoming, sendAnswer } from '../../http/protocol/capture-node.ts'
+import type { Answer, IncomingBody } from '../../http/protocol/exchange.ts'
 import { headerOf } from '../../http/protocol/exchange.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
 
@@ -20,7 +20,7 @@ interface Reply {
 export interface NestExchange {
   /** The platform's own request, as guards and `who` see it. */
   readonly request: object
-  readonly incoming: Incoming
+  readonly incoming: NodeIncoming | FastifyIncoming
   /** Node's response, under that of the platform. */
   readonly response: ServerResponse
   /** Sends a response of the protocol in place of whatever Nest makes of the method's result. */
@@ -51,7 +51,7 @@ function onNode(request: ReadRequest, response: ServerResponse, maxBodyBytes: nu
   const body = () => withFiles(request, expressBody(request, maxBodyBytes, RAW_BODY))
   return {
     request,
-    incoming: incomingOf(request, body, request.originalUrl ?? request.url),
+    incoming: new NodeIncoming(request, response, request.originalUrl ?? request.url ?? '/', body),
     response,
     answer(answer) {
       sendAnswer(response, answer)
@@ -70,12 +70,16 @@ interface FastifyRequest {
 
 function onFastify(request: FastifyRequest, reply: Reply): NestExchange {
   const { raw } = reply
-  const body = () => (request.rawBody === undefined ? fastifyBody(request as never) : { bytes: request.rawBody })
+  const { rawBody } = request
+  const target = request.raw.url ?? '/'
   // Fastify keeps headers to itself until it sends them; those from before the handler belong to every response.
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value)
   return {
     request,
-    incoming: incomingOf(request.raw, body),
+    incoming:
+      rawBody === undefined
+        ? new FastifyIncoming(request.raw, raw, target, request as never)
+        : new NodeIncoming(request.raw, raw, target, () => ({ bytes: rawBody })),
     response: raw,
     answer(answer) {
       reply.hijack()

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { NodeClient } from '../../http/protocol/capture-node.ts'
 import { answerEarly } from '../../http/protocol/early-node.ts'
 import type { Answer } from '../../http/protocol/exchange.ts'
 import type { Route } from '../../http/protocol/protect.ts'
@@ -42,7 +41,7 @@ export async function runProtected(
   const { incoming, request, response } = exchange
   if (claimed.has(response)) throw calledTwice(what)
   const call = (context: unknown) => method(argumentsFor(seats, given, context))
-  const begun = await route.begin(incoming, request, new NodeClient(response))
+  const begun = await route.begin(incoming, request, incoming)
   switch (begun.kind) {
     case 'unprotected':
       return call(null)
