@@ -45,8 +45,15 @@ export function readMeaning(input: BodyInput): BodyMeaning {
   // Clients send a type without a body all the time, so that no type makes an empty body malformed.
   if (body.length === 0) return { meaning: lengthPrefixed(['none', text, encoding, null]) }
   if (isJson && encoding === null) {
-    const { meaning, json } = readJson(input)
-    return { meaning: lengthPrefixed(['json', text, encoding, meaning]), json }
+    try {
+      const isParsed = input.choose !== undefined || input.parse === true
+      const { meaning, json } = isParsed
+        ? readJson(input)
+        : { meaning: fingerprintJsonBytes(body, input.shape), json: undefined }
+      return { meaning: lengthPrefixed(['json', text, encoding, meaning]), json }
+    } catch (error) {
+      throw asBodyRefusal(error)
+    }
   }
   const sealed = (reading: Reading, content: string | Uint8Array) => ({
     meaning: lengthPrefixed([reading, text, encoding, sha256Hex(content)]),
@@ -108,17 +115,12 @@ function readMultipart(type: Parameterised, body: Uint8Array): string | null {
   }
 }
 
-function readJson({ body, shape, choose, parse = false }: BodyInput): BodyMeaning {
-  try {
-    if (choose === undefined && !parse) return { meaning: fingerprintJsonBytes(body, shape) }
-    // Parsed from the canonical text, which has no duplicate members that JSON.parse would drop without a word.
-    const canonical = canonicalJson(body)
-    const json = parseExactly(canonical)
-    const counted = choose === undefined ? canonical : chosenText(choose, json)
-    return { meaning: fingerprintOf(counted, shape), json }
-  } catch (error) {
-    throw asBodyRefusal(error)
-  }
+function readJson({ body, shape, choose }: BodyInput): Required<BodyMeaning> {
+  // Parsed from the canonical text, which has no duplicate members that JSON.parse would drop without a word.
+  const canonical = canonicalJson(body)
+  const json = parseExactly(canonical)
+  const counted = choose === undefined ? canonical : chosenText(choose, json)
+  return { meaning: fingerprintOf(counted, shape), json }
 }
 
 /** A function that fails on a body was not written for it: the body is refused, as in the ledger. */

@@ -246,7 +246,8 @@ export function createRoute<N, Tx>(
     const execution = begun.execution as Execution<StoredAnswer>
     const ended = keyless ? aboutContent(execution) : execution
     if (ended.kind === 'refused') return refusedAnswer(call, ended.error)
-    if (ended.kind === 'replayed' && !keyless) reader.remember(call.read, call.incoming)
+    // What came again is known already, or has no bytes to compare.
+    if (ended.kind === 'replayed' && call.read.bytes !== null) reader.remember(call.read, call.incoming)
     const answer = recordedAnswer(problems, ended, call)
     return answer instanceof Promise ? answer.then(answerOf) : { kind: 'answer', answer }
   }

@@ -27,7 +27,7 @@ export interface KeyedRequest {
 }
 
 /** A class, and not a literal: V8 would keep the body of each request until the next full collection. */
-export class Keyed implements KeyedRequest {
+class Keyed implements KeyedRequest {
   declare readonly kind: 'keyed'
   declare readonly key: string
   declare readonly operation: string

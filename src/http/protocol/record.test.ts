@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeValue } from '../../ledger/core/codec.ts'
-import { asStoredAnswer, encodedAnswer, replayedAnswer, storedAnswer } from './record.ts'
+import { asStoredAnswer, replayedAnswer, storedAnswer } from './record.ts'
 
 const rules = { keep: 'response', headers: new Set<string>() } as const
 const stored = (body: Uint8Array, text?: string) => storedAnswer({ status: 200, headers: [], body, text }, rules, null)
@@ -28,7 +28,7 @@ for (const [what, body] of Object.entries(bodies)) {
     const text = encoded(value)
     const inBase64 = encoded({ status: 200, headers: [], body: Buffer.from(body) })
     assert.ok(Buffer.byteLength(text) <= Buffer.byteLength(inBase64), `${text.length} against ${inBase64.length}`)
-    assert.equal(encodedAnswer(value) ?? text, text, 'the short way writes the same')
+    if (value.text !== undefined) assert.equal(JSON.stringify(value), text, 'text is plain JSON already')
     const again = asStoredAnswer(value)
     assert.ok(again !== null)
     assert.deepEqual(Buffer.from(replayedAnswer(again, 'POST').body), Buffer.from(body))

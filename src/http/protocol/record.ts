@@ -104,11 +104,6 @@ export function storedAnswer(
     : { status, headers: kept, missing: UNKNOWN_BODY }
 }
 
-/** The answer as the text of a record, where it is plain JSON already. */
-export function encodedAnswer(stored: StoredAnswer): string | undefined {
-  return stored.text === undefined ? undefined : JSON.stringify(stored)
-}
-
 /** What surrounds bytes in a record, and not text: `{"$once":"bytes","is":…}`. */
 const AROUND_BYTES_CHARS = 24
 

@@ -43,9 +43,8 @@ export function recordedAnswer<N>(
     execution.kind === 'failed'
       ? tellFailure(execution.answer, execution.failure, asked)
       : tellSuccess(execution.value, asked)
-  return telling instanceof Promise
-    ? telling.then((told) => toldAnswer(problems, told, target))
-    : toldAnswer(problems, telling, target)
+  if (telling instanceof Promise) return telling.then((told) => toldAnswer(problems, told, target))
+  return telling.kind === 'answer' ? telling.answer : toldAnswer(problems, telling, target)
 }
 
 function toldAnswer(problems: ProblemWriter, told: Told, target: string): Answer {

@@ -14,7 +14,7 @@ import type { Early } from './early.ts'
 import type { Answer, Captured, Incoming } from './exchange.ts'
 import type { KeyedRequest as Keyed } from './read.ts'
 import type { Finality, KeepRules } from './record.ts'
-import { encodedAnswer, meaningOf, storedAnswer } from './record.ts'
+import { meaningOf, storedAnswer } from './record.ts'
 import type { AskedAt } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
 
@@ -189,7 +189,8 @@ export class RunningRoute<N, Tx> implements Running<Tx> {
     switch (meaning) {
       case 'succeeded': {
         const value = storedAnswer(captured, keep, pointer)
-        return this.end({ value, encoded: encodedAnswer(value) })
+        // Text is plain JSON already.
+        return this.end({ value, encoded: value.text === undefined ? undefined : JSON.stringify(value) })
       }
       case 'refused': {
         const answer = storedAnswer(captured, keep, pointer)
@@ -208,22 +209,26 @@ export class RunningRoute<N, Tx> implements Running<Tx> {
   }
 
   private end(ended: Ended): Awaitable<Answer | null> {
+    const { transactional } = this.rules
     try {
       const execution = this.granted.settle(ended)
-      this.over =
-        execution instanceof Promise
-          ? execution.then((known) => this.told(ended, known)).catch((error: unknown) => this.undone(ended, error))
-          : this.told(ended, execution)
+      // A leased effect has happened, whatever became of its record.
+      if (!transactional) this.over = execution instanceof Promise ? execution.then(itsOwn, itsOwn) : null
+      else if (execution instanceof Promise)
+        this.over = execution
+          .then((known) => this.told(ended, known))
+          .catch((error: unknown) => this.undone(ended, error))
+      else this.over = this.told(ended, execution)
     } catch (error) {
-      this.over = this.undone(ended, error)
+      this.over = transactional ? this.undone(ended, error) : null
     }
     this.recorded?.resolve(this.over)
     return this.over
   }
 
-  /** A leased effect has happened, whatever became of its record. A transaction has not, if it did not commit. */
+  /** A transaction has not happened, if it did not commit. */
   private told(ended: Ended, execution: Execution<unknown>): Awaitable<Answer | null> {
-    if (!this.rules.transactional || execution.kind === 'executed') return null
+    if (execution.kind === 'executed') return null
     if (execution.kind !== 'refused')
       return execution.kind === 'failed' && !execution.replayed ? null : this.rules.recorded(execution, this.asked)
     const { error } = execution
@@ -234,9 +239,12 @@ export class RunningRoute<N, Tx> implements Running<Tx> {
   }
 
   private undone(ended: Ended, error: unknown): Answer | null {
-    return !this.rules.transactional || error === thrownIn(ended) ? null : this.rules.undone(error, this.asked)
+    return error === thrownIn(ended) ? null : this.rules.undone(error, this.asked)
   }
 }
+
+/** What the handler answered may leave. */
+const itsOwn = () => null
 
 function thrownIn(ended: Ended): unknown {
   const word = 'value' in ended ? null : ended.thrown
