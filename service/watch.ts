@@ -18,6 +18,7 @@ export interface Watch {
   readonly saga: SagaListener
   readonly run: (event: RunEvent) => void
   readonly stream: Telemetry['stream']
+  readonly region: Telemetry['observeRegion']
   readonly guard: (event: GuardEvent<GuardedMessage>) => void
 }
 
@@ -36,6 +37,7 @@ export function createWatch(log: Log, telemetry: Telemetry): Watch {
       telemetry.run(event)
     },
     stream: telemetry.stream,
+    region: telemetry.observeRegion,
     guard(event) {
       reportGuard(log, event)
       telemetry.guard(GUARD_NAME, event, event.message.workspaceId)

@@ -49,6 +49,7 @@ export function createRegions({ base, network, retention, log, watch }: Parts): 
       // A region that is cut off fails all the time, and that is what the switch is for.
       onProblem: (err) => log.debug({ event: 'chat.problem', region: name, err }, 'A region tries again'),
     })
+    watch.region(region)
     regions.set(name, region)
   }
   return {

@@ -50,6 +50,12 @@ export interface StreamEventShape {
   readonly region: string
 }
 
+/** One region of a chat, as far as its gauge reads it. */
+export interface RegionShape {
+  readonly region: string
+  silences(): readonly { readonly peer: string; readonly ms: number }[]
+}
+
 export interface RequestShape {
   /** The name of the operation; null for a request that no route takes. */
   readonly operation: string | null

@@ -3,6 +3,7 @@ export type {
   InboxEventShape,
   LedgerEventShape,
   LoadShape,
+  RegionShape,
   RelayEventShape,
   RequestShape,
   RunEventShape,

@@ -122,6 +122,10 @@ export const gauges = {
     name: 'onceonly_runs_unknown',
     about: 'Steps of runs whose outcome is unknown, and parked runs: what `onceonly unknowns` lists beside records.',
   },
+  regionSilence: {
+    name: 'onceonly_stream_exchange_lag_seconds',
+    about: 'How long a region has left the pulls of another unanswered, for the open room that has waited longest.',
+  },
   underWay: { name: 'onceonly_http_requests_under_way', about: 'Requests that have a place, in this process.' },
   most: {
     name: 'onceonly_http_commands_limit',

@@ -105,6 +105,20 @@ test('the load is read on every scrape, and a part that a server does not have i
   assert.match(await meter.text(), /^onceonly_http_commands_limit 64$/m)
 })
 
+test('a region reports each peer that leaves it without an answer, by their pair', async () => {
+  const meter = createPrometheusMeter()
+  const silences = () => [
+    { peer: 'tokyo', ms: 12_500 },
+    { peer: 'paris', ms: 0 },
+  ]
+  const telemetry = createTelemetry({ meter })
+  assert.doesNotMatch(await meter.text(), /^onceonly_stream_exchange_lag_seconds/m)
+  telemetry.observeRegion({ region: 'frankfurt', silences })
+  const text = await meter.text()
+  assert.match(text, /^onceonly_stream_exchange_lag_seconds\{operation="frankfurt from tokyo"\} 12.5$/m)
+  assert.match(text, /^onceonly_stream_exchange_lag_seconds\{operation="frankfurt from paris"\} 0$/m)
+})
+
 test('a second store of claims is counted with the first', async () => {
   const gaugesOf = async (claims: () => Promise<StandingShape>) => {
     const meter = createPrometheusMeter()

@@ -6,6 +6,7 @@ import type {
   InboxEventShape,
   LedgerEventShape,
   LoadShape,
+  RegionShape,
   RelayEventShape,
   RequestShape,
   RunEventShape,
@@ -50,6 +51,8 @@ export interface Telemetry {
   readonly request: (request: RequestShape) => void
   /** Read when metrics are collected; once for each process. */
   observeLoad(load: () => LoadShape): void
+  /** Read when metrics are collected; once for each region of this process. */
+  observeRegion(region: RegionShape): void
 }
 
 const telemetryOptions = {
@@ -165,6 +168,13 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
           if (value !== undefined) result.observe(value)
         })
       }
+    },
+    observeRegion(region) {
+      gauges.regionSilence.addCallback((result) => {
+        for (const { peer, ms } of region.silences()) {
+          result.observe(ms / SECOND, { operation: nameOf(`${region.region} from ${peer}`) })
+        }
+      })
     },
   }
 }

@@ -55,6 +55,34 @@ test('what waits for a cause is asked for calmly, and is there as soon as the ca
   await Promise.all(regions.map((region) => region.stop()))
 })
 
+test('a peer that leaves pulls unanswered is silent since the first of them, until it answers', async () => {
+  let cut = false
+  const exchange = createLocalExchange()
+  const [a, b] = ['a', 'b'].map((region) => {
+    const own = exchange.of(region)
+    const pull: Exchange['pull'] = (peer, request) =>
+      cut ? Promise.reject(new Error('the way is cut')) : own.pull(peer, request)
+    return createStreamRegion({
+      region,
+      log: createMemoryRoomLog({ region, nowMs: () => performance.now() }),
+      peers: region === 'a' ? ['b'] : ['a'],
+      bounds: { pullEveryMs: 1, pullRetryBaseMs: 1, pullRetryCapMs: 5, dozeMs: 1 },
+      exchange: { ...own, pull },
+    })
+  })
+  assert.ok(a !== undefined && b !== undefined)
+  const silentMs = () => a.silences().map(({ peer, ms }) => (assert.equal(peer, 'b'), ms))[0] ?? -1
+  assert.equal(silentMs(), 0, 'without a room nothing is asked')
+  await enter(a, 'ann')
+  await until('b has answered', () => silentMs() === 0)
+  cut = true
+  // Several pulls fail meanwhile: each leaves the beginning as it is.
+  await until('b is silent', () => silentMs() > 100)
+  cut = false
+  await until('b answers again', () => silentMs() === 0)
+  await Promise.all([a.stop(), b.stop()])
+})
+
 test('waits double up to the most, and are short again after something happened', () => {
   const doze = new Doze(100, 350)
   const waits = Array.from({ length: 4 }, () => {

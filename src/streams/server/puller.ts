@@ -10,6 +10,8 @@ import type { Room } from './room.ts'
 export interface Puller {
   /** The peer has come so far. */
   hinted(position: Position): void
+  /** How long the peer has left a pull unanswered; 0 while it answers. */
+  readonly silentMs: number
   stop(): void
 }
 
@@ -31,6 +33,8 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   let failures = 0
   let timer: Timer | null = null
   const doze = new Doze(bounds.pullEveryMs, bounds.dozeMs)
+  /** When the first pull began that has no answer yet, or failed with all those after it. */
+  let unansweredSinceMs: number | null = null
   /** Since when entries wait for causes that did not come. */
   let stuckSinceMs: number | null = null
 
@@ -48,9 +52,11 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
       stalled = room.crowded
       if (stalled) return
       const { reached } = room
+      unansweredSinceMs ??= runtime.monotonicMs()
       const answer = await exchange.pull(peer, { room: room.name, position: reached, all: detour() })
       if (stopped) return
       failures = 0
+      unansweredSinceMs = null
       if (answer.kind === 'expired') return room.adopt(answer.image)
       if (answer.entries.length === 0) {
         if (Object.keys(room.missing).length === 0) doze.nothing()
@@ -104,6 +110,9 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
       const { [room.ownLog]: _own, ...others } = position
       // A peer that is down is retried at its next turn, or as soon as it sends a hint.
       if (!stalled && !covers(room.reached, others)) wake()
+    },
+    get silentMs() {
+      return unansweredSinceMs === null ? 0 : runtime.monotonicMs() - unansweredSinceMs
     },
     stop() {
       stopped = true

@@ -26,6 +26,8 @@ export interface RegionRooms {
   /** For a client that joins; null when the limit of open rooms is reached and none of them is empty. */
   open(name: string): Promise<HostedRoom> | null
   hinted(hint: Extract<RegionHint, { kind: 'position' }>): void
+  /** How long a peer has not answered, for the open room that has waited longest. */
+  silentMs(peer: string): number
   stop(): void
 }
 
@@ -183,6 +185,11 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
           pullers.get(peer)?.hinted(position)
         })
         .catch(problem)
+    },
+    silentMs(peer) {
+      let most = 0
+      for (const { hosted } of rooms.values()) most = Math.max(most, hosted?.pullers.get(peer)?.silentMs ?? 0)
+      return most
     },
     stop() {
       stopped = true

@@ -33,6 +33,8 @@ export interface StreamRegion {
   readonly region: string
   /** Clients in rooms; one connection may have several. */
   readonly sessions: number
+  /** How long each peer has left a pull of an open room unanswered; 0 while it answers. For telemetry. */
+  silences(): readonly PeerSilence[]
   /** A transport has a new connection. */
   connect(link: SessionLink, options?: ConnectOptions): Session
   /**
@@ -42,6 +44,11 @@ export interface StreamRegion {
   publish(room: string, body: unknown, options: PublishOptions): Promise<PublishedMessage>
   /** Ends every session with `unavailable` and everything that runs; the log stays as it is. */
   stop(): Promise<void>
+}
+
+export interface PeerSilence {
+  readonly peer: string
+  readonly ms: number
 }
 
 export interface ConnectOptions {
@@ -199,6 +206,7 @@ export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
     get sessions() {
       return sessions.count
     },
+    silences: () => (options.peers ?? []).map((peer) => ({ peer, ms: rooms.silentMs(peer) })),
     connect(link, options = {}) {
       const host = hostOf(options)
       const connection = createServerConnection({

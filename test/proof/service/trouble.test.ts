@@ -127,10 +127,10 @@ test('whatever goes wrong, command line, console, metrics, alerts and runbook sa
     if (console !== null) await until(`${name}: the console shows ${shown}`, () => console(pathOf(command)), shows)
     const found = await commands.run('find', id, '--json')
     assert.equal(found.status, 0, `${name}: find ${id}: ${found.stdout}`)
-    const { metric, alert } = trouble
+    const { metric, alert, above = 0 } = trouble
     if (metric === null) continue
     const counted = async () => Math.max(...(await metrics()).map((text) => valueOf(text, metric) ?? 0))
-    const value = await until(`${name}: ${metric} counts it`, counted, (count) => count > 0)
+    const value = await until(`${name}: ${metric} counts it`, counted, (count) => count > above)
     observed.push({ series: metric, value, alert })
   }
   await assertOneList(places.server)

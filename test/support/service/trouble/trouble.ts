@@ -15,6 +15,8 @@ export interface Trouble {
   readonly shows?: string
   /** The series that counts it, as Prometheus writes it; null where none does. */
   readonly metric: string | null
+  /** What its value must be more than, for the alert to fire; 0, when left out. */
+  readonly above?: number
   /** The rule that fires; null where no person is needed. */
   readonly alert: string | null
   /** How it ends. */
@@ -174,8 +176,9 @@ export const troubles = {
     what: 'A region is cut off from the others',
     at: 'server',
     command: 'rooms',
-    metric: null,
-    alert: null,
+    metric: 'onceonly_stream_exchange_lag_seconds{operation="frankfurt from tokyo"}',
+    above: 10,
+    alert: 'OnceonlyRegionCutOff',
     end: 'by itself: the region catches up when it is joined again',
   },
   lostUpstream: {
