@@ -5,6 +5,11 @@ import { ownTransaction } from '../../ledger/store/wing-tables.ts'
 import { streamLimits } from '../limits.ts'
 import type { Retention, Trimmed } from '../ports.ts'
 
+/** Whether any room is due, by the index alone. */
+export function anyDue({ now }: SqlSeam): string {
+  return `select 1 as found from onceonly_stream_rooms where region = ? and sweep_at <= ${now} limit 1`
+}
+
 /** Skips rooms with a write in progress: they are due again the next time, and no transaction waits for another. */
 export function due({ dialect, now }: SqlSeam): string {
   const hold = dialect.lock('for update skip locked')

@@ -23,6 +23,17 @@ test('upkeep does not wait for the disk, and everything else does, whatever beco
   assert.equal(await engine.hold(1_000, async (connection) => syncOf(connection)), FULL)
 })
 
+test('a caller that is alone waits for the disk, also after renewals that did not', async (t) => {
+  const engine = createEngine(freshPath(t), systemTime)
+  t.after(() => engine.stop())
+  assert.equal(await engine.write('batch', CALL, syncOf), FULL)
+  for (const attempt of [engine.tryAlone, engine.tryWrite]) {
+    assert.equal(await engine.writeQuietly(CALL, syncOf), NORMAL)
+    assert.equal(await engine.writeQuietly(CALL, syncOf), NORMAL)
+    assert.equal(attempt(syncOf, null), FULL)
+  }
+})
+
 test('upkeep that finds the writer taken leaves it as durable as it was', async (t) => {
   const path = freshPath(t)
   const [engine, other] = [createEngine(path, systemTime), createEngine(path, systemTime)]

@@ -20,6 +20,9 @@ type Wrote = (topics: ReadonlySet<string>, isQuiet: boolean) => void
 
 const NONE: ReadonlySet<string> = new Set()
 
+/** Whether a commit waits for the disk: `FULL` does. */
+type Sync = 'NORMAL' | 'FULL'
+
 /** What the parts of one SQLite store share: the file, its connections, and the way to its only writer. */
 export interface Engine {
   readonly path: string
@@ -78,6 +81,8 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   /** A disk or file error happened: the connections are reopened as soon as they are idle. */
   let suspect = false
   let held = false
+  /** The writer whose commits do not wait for the disk now; null when there is none. */
+  let relaxed: Connection | null = null
   /** The file that was opened first: a store serves no other. */
   let file: BigIntStats | undefined
   let stopping: Promise<void> | null = null
@@ -117,10 +122,11 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   }
 
   /** Null when another process holds the lock. */
-  function begin(which: 'writer' | 'transaction'): Connection | null {
+  function begin(which: 'writer' | 'transaction', mode: Sync = 'FULL'): Connection | null {
     try {
       checkFile()
       const connection = (connections === null || suspect ? current() : connections)[which]
+      if (which === 'writer') sync(connection, mode)
       connection.held = null
       connection.begin.run()
       return connection
@@ -160,37 +166,25 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
 
   const beginWriter = () => begin('writer') !== null
   const beginTransaction = () => begin('transaction') !== null
-  const beginUpkeep = () => {
-    let begun = false
-    sync('NORMAL')
-    try {
-      begun = beginWriter()
-      return begun
-    } finally {
-      if (!begun) sync('FULL')
-    }
-  }
+  const beginUpkeep = () => begin('writer', 'NORMAL') !== null
   const lateTransaction = (waitedMs: number) => busy(path, waitedMs)
   // Not `store_busy`: a batch that comes back with that is taken apart and tried again, and no part would fare better.
   const lateWrite = (waitedMs: number) =>
     unavailable(path, new Error(`its only writer was taken for ${Math.round(waitedMs)} ms`), 'no')
 
-  /** A writer that cannot be set back to full durability is not used again. */
-  function sync(mode: 'NORMAL' | 'FULL'): void {
+  /**
+   * Before every use of the writer, and only where it changes something: an idle process renews leases again and again. A
+   * writer that cannot be set back to full durability is not used again.
+   */
+  function sync(writer: Connection, mode: Sync): void {
+    if ((writer === relaxed) === (mode === 'NORMAL')) return
     try {
       // Not prepared: SQLite sets it while it compiles the statement, and only then.
-      current().writer.db.exec(`PRAGMA synchronous = ${mode}`)
+      writer.db.exec(`PRAGMA synchronous = ${mode}`)
+      relaxed = mode === 'NORMAL' ? writer : null
     } catch (error) {
       suspect = true
       throw translate(error, 'no')
-    }
-  }
-
-  function writeUpkeep<T>(work: (writer: Connection) => T): T {
-    try {
-      return commitOrUndo(current().writer, work, null)
-    } finally {
-      sync('FULL')
     }
   }
 
@@ -222,6 +216,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     if (connections === null || suspect) return null
     checkFile()
     const { writer } = connections
+    sync(writer, 'FULL')
     try {
       const answer = statement(writer, given)
       if (answer !== null && (listener !== null || writer.woken.size > 0)) wrote(writer)
@@ -296,23 +291,22 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
         return ended.value
       }
       const turn = { lane, waitMs: call.timeoutMs, late: lateWrite, begin: beginUpkeep }
-      return await queue.run(turn, () => writeUpkeep(work))
+      return await queue.run(turn, () => commitOrUndo(current().writer, work, null))
     },
     writeQuietly: async <T>(call: Call, statement: (writer: Connection) => T) => {
       if (stopping !== null) throw stopped(path)
       const done: { value: T }[] = []
       const begin = () => {
-        sync('NORMAL')
         try {
           checkFile()
-          done.push({ value: statement(current().writer) })
+          const { writer } = current()
+          sync(writer, 'NORMAL')
+          done.push({ value: statement(writer) })
           listener?.(NONE, true)
           return true
         } catch (error) {
           if (isBusy(error)) return false
           throw translate(error, 'maybe')
-        } finally {
-          sync('FULL')
         }
       }
       await queue.run({ lane: 'upkeep', waitMs: call.timeoutMs, late: lateWrite, begin }, () => undefined)
