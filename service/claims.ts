@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis'
 import { createLedger, type Ledger, SECOND, type Store } from 'onceonly'
 import { type RedisStore, redisStore } from 'onceonly/redis'
 import type { Config } from './config.ts'
@@ -13,8 +12,9 @@ export interface ClaimsStore {
 const LOOK = { timeoutMs: 5 * SECOND }
 
 /** Null without a setting: then everything is in the one store. Redis may be away now, or later. */
-export function openClaims({ claimsUrl, testClock, encryption }: Config, log: Log): ClaimsStore | null {
+export async function openClaims({ claimsUrl, testClock, encryption }: Config, log: Log): Promise<ClaimsStore | null> {
   if (claimsUrl === null) return null
+  const { Redis } = await import('ioredis')
   const client = new Redis(claimsUrl, { lazyConnect: true })
   const store = redisStore(client, {
     testClock,

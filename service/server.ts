@@ -73,6 +73,8 @@ export async function createServer(
     genReqId: () => randomUUID(),
     routerOptions: { maxParamLength: paramCharsMax },
     frameworkErrors: refuseAddress,
+    // So that Ajv is not even loaded: TypeBox checks input, and an answer is plain JSON.
+    schemaController: { compilersFactory: { buildValidator: neverBuilt, buildSerializer: () => () => JSON.stringify } },
     ...connectionLimits(requestTimeoutMs, log),
   })
   server.setValidatorCompiler(inputValidator)
@@ -106,6 +108,10 @@ export async function createServer(
   await addWeb(server)
   addFailures(server)
   return { server, routes }
+}
+
+function neverBuilt(): never {
+  throw new Error('A route was added before its validator.')
 }
 
 function addFailures(server: FastifyInstance): void {

@@ -61,7 +61,7 @@ export async function startService(config: Config): Promise<Service> {
   await makeFolder(config)
   const secrets = await readSecrets(config)
   const log = createLog(config)
-  const claims = openClaims(config, log)
+  const claims = await openClaims(config, log)
   const base = openBase(config, claims?.store ?? null, log)
   const metrics = createMetrics(base, claims?.store ?? null)
   const { telemetry } = metrics

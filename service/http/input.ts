@@ -1,7 +1,6 @@
 import type { FastifyTypeProvider } from 'fastify'
 import Type, { type Static, type TObject, type TSchema } from 'typebox'
-import { Compile, type Validator } from 'typebox/compile'
-import { Errors } from 'typebox/value'
+import { Compile, Errors, type Validator } from 'typebox/schema'
 import { type FieldError, sentenceOf } from './problem.ts'
 import { unstorable } from './text.ts'
 
@@ -142,7 +141,7 @@ function explain(schema: TSchema, value: unknown, field: string, errors: FieldEr
   else if (properties !== undefined && isFields(value)) explainObject(schema, value, field, errors)
   else if (items !== undefined && Array.isArray(value)) explainList(schema, value, field, errors)
   else {
-    const [error] = Errors(schema, value)
+    const [, [error]] = Errors(schema, value)
     if (error === undefined) return
     const detail =
       error.keyword === '~refine' ? complaintOf(schema, value) : (errorMessage ?? usualSentence(schema, error))
@@ -215,7 +214,7 @@ const kinds: Readonly<Record<string, string>> = {
   object: 'is not a JSON object',
 }
 
-function usualSentence(schema: TSchema, error: ReturnType<typeof Errors>[number]): string {
+function usualSentence(schema: TSchema, error: ReturnType<typeof Errors>[1][number]): string {
   const { type, minimum, maximum, oneOf: shapes } = partsOf(schema)
   const kind = shapes === undefined ? [type].flat()[0] : 'object'
   if (kind === 'integer') return `is not a whole number from ${minimum} to ${maximum}`

@@ -1,4 +1,3 @@
-import { createTransport } from 'nodemailer'
 import { type Channel, LATE_SHARE, type Outgoing, type Result } from './channel.ts'
 
 interface SmtpOptions {
@@ -25,6 +24,8 @@ export function createSmtp(options: SmtpOptions): Channel {
 }
 
 async function sendMail({ url, from, timeoutMs }: SmtpOptions, message: Outgoing): Promise<Result> {
+  // A server without a mail server starts without it.
+  const { createTransport } = await import('nodemailer')
   // Half the time for the way to the server: an error on it proves more than a time-out of the whole.
   const early = { connectionTimeout: timeoutMs / 2, greetingTimeout: timeoutMs / 2 }
   const times = { ...early, socketTimeout: timeoutMs * LATE_SHARE }
