@@ -10,7 +10,7 @@ import { helpOf, listOf, usageOf } from './help.ts'
 import { commonArguments, runOperatorCommand } from './operator.ts'
 import { faultText, parseWords } from './parse.ts'
 import { type Program, programs } from './programs.ts'
-import { Usage } from './usage.ts'
+import { brief, Usage } from './usage.ts'
 
 /** Commands that need a part of a running server are for its console. */
 const serverNeeds: readonly string[] = ['guards', 'rooms', 'replay']
@@ -97,7 +97,7 @@ function entryAt(args: readonly string[]): readonly [name: string, entry: Entry,
   }
   const typed = isGroup ? `${first}.${second}` : first
   const near = hint(typed, names, (name) => `\`${name.replace('.', ' ')}\``)
-  throw new Usage(`There is no command \`${typed.replace('.', ' ').trim()}\`.${near} \`onceonly --help\` lists them.`)
+  throw new Usage(`There is no command \`${brief(typed.replace('.', ' ').trim())}\`.${near} \`onceonly --help\` lists them.`)
 }
 
 /** Of the package that this file is in, built or not. */

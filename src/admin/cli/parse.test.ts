@@ -72,6 +72,8 @@ test('what cannot be read is one sentence that names the option', () => {
     )
   }
   assert.throws(() => parseWords(['one', 'two'], of, ['runId']), /Unexpected word `two`/)
+  const pasted = `\u001b[2J${'x'.repeat(20_000)}`
+  assert.throws(() => parseWords(['one', pasted], of, ['runId']), /^Error: Unexpected word `\?\[2Jx{56}…`;/)
   const faults = new BadArguments([
     { field: 'runId', detail: 'is missing' },
     { field: 'limit', detail: 'is not a whole number' },

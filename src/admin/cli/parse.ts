@@ -3,7 +3,7 @@ import type { Argument, Arguments, Given, Spelling } from '../commands/argument.
 import { fromTexts } from '../commands/argument.ts'
 import { hint } from '../commands/hint.ts'
 import type { BadArguments } from '../commands/refusal.ts'
-import { Usage } from './usage.ts'
+import { brief, Usage } from './usage.ts'
 
 /** `runId` is `--run-id` as an option, and RUN_ID as a word. */
 export function optionOf(name: string): string {
@@ -101,7 +101,7 @@ function wordsOf(
   const last = words.at(-1)
   const isOpen = last !== undefined && of[last]?.form === 'list'
   if (!isOpen && typed.length > words.length)
-    throw new Usage(`Unexpected word \`${typed[words.length]}\`; --help shows what can follow.`)
+    throw new Usage(`Unexpected word \`${brief(typed[words.length] ?? '')}\`; --help shows what can follow.`)
   return words.flatMap((name, at) => {
     const values = isOpen && name === last ? typed.slice(at) : typed.slice(at, at + 1)
     return values.length === 0 ? [] : [[name, values] as const]

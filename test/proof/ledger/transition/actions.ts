@@ -3,6 +3,7 @@ import type { Request, Resolution } from '../../../../src/ledger/core/request.ts
 import type { Late, Process, Scene, World } from '../../../support/ledger/transition/world.ts'
 import { claimOf, ended, LEASE_MS, releaseOf, settleOf, TICK } from '../../../support/ledger/transition/world.ts'
 import { aged, deliver } from './deliver.ts'
+import { differentProcesses } from './key.ts'
 
 /** One thing that can happen next, with the world that it leads to. */
 export interface Next {
@@ -12,9 +13,10 @@ export interface Next {
   readonly world: World
 }
 
+/** Of processes that are alike, what the first does leads to the same worlds as what the others do. */
 export function nextWorlds(scene: Scene, world: World): Next[] {
   const next: Next[] = []
-  for (const process of world.processes) next.push(...processSteps(scene, world, process))
+  for (const process of differentProcesses(world)) next.push(...processSteps(scene, world, process))
   next.push(...timeSteps(scene, world), ...operatorSteps(scene, world))
   return next
 }

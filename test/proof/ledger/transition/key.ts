@@ -30,6 +30,13 @@ export function createKeys(): (world: World) => number {
   }
 }
 
+/** One of each kind: processes that a key does not distinguish are interchangeable. */
+export function differentProcesses(world: World): readonly Process[] {
+  const stored = present(world)
+  const codes = world.processes.map((process) => processCode(world, stored, process))
+  return world.processes.filter((_process, at) => codes.indexOf(codes[at] ?? -1) === at)
+}
+
 function sameHead(a: World, b: World): boolean {
   return a.stored === b.stored && a.ghost === b.ghost && a.now === b.now
 }
