@@ -46,10 +46,10 @@ const reasons: readonly Reason[] = [
   {
     pattern: /^(?:BEGIN|COMMIT|SAVEPOINT|RELEASE|PRAGMA synchronous)/,
     what: 'the transactions of the others',
-    why: 'leases are renewed without waiting for the disk; sweeps write in transactions',
+    why: 'sweeps write in transactions; renewals of leases do not wait for the disk, so that what waits sets it back',
   },
   {
-    pattern: /boot_id AS bootId|onceonly_clock|AS now$/,
+    pattern: /boot_id AS bootId|^SELECT \(?(?:floor\(|onceonly_clock)\S.* AS now$/,
     what: "the store's clock",
     why: 'read by statements that compare with it',
   },
@@ -91,7 +91,7 @@ const reasons: readonly Reason[] = [
   {
     pattern: /onceonly_stream_(?:rooms|orders)/,
     what: 'the sweep of rooms, for each of five regions',
-    why: 'every minute: ONCEONLY_SWEEP_EVERY_MS',
+    why: 'every minute: ONCEONLY_SWEEP_EVERY_MS; a question, and an update only where a room is due',
   },
   {
     pattern: /^(?:delete|update|select) .*|^with .* delete /i,
