@@ -97,7 +97,9 @@ function entryAt(args: readonly string[]): readonly [name: string, entry: Entry,
   }
   const typed = isGroup ? `${first}.${second}` : first
   const near = hint(typed, names, (name) => `\`${name.replace('.', ' ')}\``)
-  throw new Usage(`There is no command \`${brief(typed.replace('.', ' ').trim())}\`.${near} \`onceonly --help\` lists them.`)
+  throw new Usage(
+    `There is no command \`${brief(typed.replace('.', ' ').trim())}\`.${near} \`onceonly --help\` lists them.`,
+  )
 }
 
 /** Of the package that this file is in, built or not. */
