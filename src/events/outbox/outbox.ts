@@ -78,7 +78,8 @@ export function createOutbox<Handle = never>(options: OutboxOptions<Handle>): Ou
       const given = message.id !== undefined
       const id = message.id === undefined ? newMessageId() : checkId(message.id)
       const open = sqlIn(tx)
-      if (tables.state !== 'ready' && !(orm !== null && (await areThere(open)))) await firstUse(sqlBehind(tx) !== open)
+      if (tables.state !== 'ready' && !(orm !== null && sql.dialect.name === 'postgres' && (await areThere(open))))
+        await firstUse(sqlBehind(tx) !== open)
       await add(open, { id, given, draft })
     },
     prepare: tables.prepare,

@@ -1,5 +1,6 @@
 import { OnceError } from '../core/errors.ts'
 import { kindOf } from '../core/option-names.ts'
+import type { OrmTransactions } from '../store/orm.ts'
 
 export interface Expected {
   /** Names of its functions. */
@@ -23,6 +24,7 @@ export function refuseTransaction(entry: string, isTransaction: boolean, { wants
 }
 
 const POSTGRES = /^(?:pg|postgres|cockroach|redshift|aurora-postgres)/i
+const SQLITE = /sqlite/i
 
 /**
  * An ORM on another database would fail at its first statement, with an error of its driver.
@@ -31,8 +33,19 @@ const POSTGRES = /^(?:pg|postgres|cockroach|redshift|aurora-postgres)/i
  */
 export function refuseOtherDatabase(entry: string, database: unknown): void {
   if (typeof database !== 'string' || POSTGRES.test(database)) return
-  const text = `${entry} needs PostgreSQL, and this one is on ${database}. Leave \`transactions\` out: an effect writes with \`tx.query\` of sqliteStore(path) or mariadbStore(pool), in the transaction of its record.`
-  throw new OnceError('bad_option', text, { details: { option: 'transactions' } })
+  throw otherDatabase(entry, 'PostgreSQL', database)
+}
+
+/** The same for an ORM whose transactions on SQLite are each alone on their connection. */
+export function databaseOf(entry: string, database: unknown): OrmTransactions<never>['dialect'] {
+  if (typeof database !== 'string' || POSTGRES.test(database)) return 'postgres'
+  if (SQLITE.test(database)) return 'sqlite'
+  throw otherDatabase(entry, 'PostgreSQL or SQLite', database)
+}
+
+function otherDatabase(entry: string, needed: string, database: string): OnceError {
+  const text = `${entry} needs ${needed}, and this one is on ${database}. Leave \`transactions\` out: an effect writes with \`tx.query\` of sqliteStore(path) or mariadbStore(pool), in the transaction of its record.`
+  return new OnceError('bad_option', text, { details: { option: 'transactions' } })
 }
 
 /** The name of the class that an ORM has for a kind of database. */

@@ -7,7 +7,18 @@ export interface KnexSender {
   readonly client: { acquireConnection(): Promise<KnexConnection> }
 }
 
-interface KnexConnection {
+/** Of `pg`, or of `better-sqlite3`. */
+type KnexConnection = ServerConnection | FileConnection
+
+interface FileConnection {
+  prepare(text: string): {
+    readonly reader: boolean
+    all(...values: unknown[]): readonly SqlRow[]
+    run(...values: unknown[]): unknown
+  }
+}
+
+interface ServerConnection {
   query(query: { readonly text: string; readonly values: unknown[] }): Promise<{ readonly rows: readonly SqlRow[] }>
 }
 
@@ -22,7 +33,11 @@ export async function queryByKnex(
 ): Promise<readonly SqlRow[]> {
   if (handle.isCompleted()) throw new Error('The Knex transaction is complete.')
   const connection = await handle.client.acquireConnection()
-  return (await connection.query({ text, values: [...values] })).rows
+  if ('query' in connection) return (await connection.query({ text, values: [...values] })).rows
+  const statement = connection.prepare(text)
+  if (statement.reader) return statement.all(...values)
+  statement.run(...values)
+  return []
 }
 
 /** Whether it is an open transaction of Knex. */

@@ -1,10 +1,10 @@
 import type { OrmTransactions } from '../store/orm.ts'
-import { checkHandle, refuseOtherDatabase, refuseTransaction } from './check.ts'
+import { checkHandle, databaseOf, refuseOtherDatabase, refuseTransaction } from './check.ts'
 import { isKnexTransaction, queryByKnex } from './knex-query.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
-/** What is used of a `Knex` instance on PostgreSQL. */
+/** What is used of a `Knex` instance on PostgreSQL, or on SQLite by `better-sqlite3`. */
 export interface KnexDatabase {
   // oxlint-disable-next-line typescript/no-explicit-any -- the handle's type is read from the instance.
   transaction<T>(work: (trx: any) => Promise<T>, config?: { isolationLevel?: 'read committed' }): Promise<T>
@@ -26,11 +26,14 @@ export function knex<Db extends KnexDatabase>(db: Db): OrmTransactions<KnexTrans
   const expected = { with: ['transaction', 'raw'], wants: 'a `Knex` instance' }
   checkHandle('knex', db, expected)
   refuseTransaction('knex', isKnexTransaction(db), expected)
-  refuseOtherDatabase('knex', (db as { readonly client?: { readonly dialect?: unknown } }).client?.dialect)
+  const { client } = db as { readonly client?: { readonly dialect?: unknown; readonly driverName?: unknown } }
+  // The driver `sqlite3` answers later, and no store can share it.
+  if (client?.driverName === 'sqlite3') refuseOtherDatabase('knex', client.driverName)
+  const dialect = databaseOf('knex', client?.dialect)
   return {
     name: 'knex',
-    dialect: 'postgres',
-    open: (work) => db.transaction(work, { isolationLevel: 'read committed' }),
+    dialect,
+    open: (work) => db.transaction(work, dialect === 'postgres' ? { isolationLevel: 'read committed' } : {}),
     query: queryByKnex,
     isTransaction: isKnexTransaction,
   }

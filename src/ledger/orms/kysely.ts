@@ -1,10 +1,10 @@
 import type { OrmTransactions } from '../store/orm.ts'
-import { checkHandle, classOf, refuseOtherDatabase, refuseTransaction } from './check.ts'
+import { checkHandle, classOf, databaseOf, refuseTransaction } from './check.ts'
 import { queryByKysely } from './kysely-query.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
-/** What is used of a `Kysely` instance on PostgreSQL. */
+/** What is used of a `Kysely` instance on PostgreSQL or SQLite. */
 export interface KyselyDatabase {
   readonly isTransaction: boolean
   transaction(): {
@@ -50,10 +50,10 @@ export function kysely<Db extends KyselyDatabase>(db: Db): OrmTransactions<Kysel
   checkHandle('kysely', db, expected)
   refuseTransaction('kysely', db.isTransaction, expected)
   const { getExecutor } = db as { getExecutor?: () => { readonly adapter?: unknown } }
-  refuseOtherDatabase('kysely', classOf(getExecutor?.call(db).adapter))
   return {
     name: 'kysely',
-    dialect: 'postgres',
+    dialect: databaseOf('kysely', classOf(getExecutor?.call(db).adapter)),
+    // On SQLite Kysely leaves the level out.
     open: (work) => db.transaction().setIsolationLevel('read committed').execute(work),
     query: queryByKysely,
     isTransaction: (handle) => (handle as Partial<KyselyDatabase> | null)?.isTransaction === true,

@@ -1,5 +1,5 @@
 import type { OrmTransactions } from '../store/orm.ts'
-import { checkHandle, classOf, refuseOtherDatabase } from './check.ts'
+import { checkHandle, classOf, databaseOf } from './check.ts'
 import type { KnexSender } from './knex-query.ts'
 import { queryByKnex } from './knex-query.ts'
 import type { KyselySender } from './kysely-query.ts'
@@ -7,7 +7,7 @@ import { queryByKysely } from './kysely-query.ts'
 
 export type { OrmTransactions } from '../store/orm.ts'
 
-/** What is used of a `MikroORM` on PostgreSQL. */
+/** What is used of a `MikroORM` on PostgreSQL or SQLite. */
 export interface MikroOrmDatabase {
   // oxlint-disable-next-line typescript/no-explicit-any -- the handle's type is read from the instance.
   readonly em: any
@@ -19,7 +19,7 @@ export type MikroOrmTransaction<Db extends MikroOrmDatabase> = Db['em']
 interface Manager {
   fork(): Manager
   getPlatform?(): unknown
-  transactional<T>(work: (em: Manager) => Promise<T>, options?: { isolationLevel: 'read committed' }): Promise<T>
+  transactional<T>(work: (em: Manager) => Promise<T>, options?: { isolationLevel?: 'read committed' }): Promise<T>
   isInTransaction(): boolean
   /** A transaction of Kysely, before version 7 of Knex. */
   getTransactionContext(): KyselySender | KnexSender | undefined
@@ -38,12 +38,15 @@ interface Manager {
 export function mikroOrm<Db extends MikroOrmDatabase>(orm: Db): OrmTransactions<MikroOrmTransaction<Db>> {
   checkHandle('mikroOrm', orm?.em ?? orm, { with: ['fork', 'transactional'], wants: 'a `MikroORM` instance' })
   const { em } = orm as { readonly em: Manager }
-  refuseOtherDatabase('mikroOrm', classOf(em.getPlatform?.()))
+  const dialect = databaseOf('mikroOrm', classOf(em.getPlatform?.()))
   return {
     name: 'mikroOrm',
-    dialect: 'postgres',
+    dialect,
     hooksBeforeCommit: true,
-    open: (work) => em.fork().transactional((forked) => work(forked), { isolationLevel: 'read committed' }),
+    open: (work) =>
+      em
+        .fork()
+        .transactional((forked) => work(forked), dialect === 'postgres' ? { isolationLevel: 'read committed' } : {}),
     // Each part has a unit of work of its own, which is dropped when the part is undone.
     savepoint: (handle: Manager, work) => handle.transactional((inner) => work(inner)),
     query: async (handle: Manager, text, values) => {

@@ -1,6 +1,7 @@
 import { OnceError } from '../core/errors.ts'
 import type { OrmTransactions } from './orm.ts'
 import type { AdoptedTransactions, ForeignTransactions } from './port.ts'
+import type { SavepointSteps } from './savepoints.ts'
 import type { SqlTx } from './sql.ts'
 
 const transactionOf = new WeakMap<object, SqlTx>()
@@ -29,6 +30,11 @@ function checkOrm(caller: string, orm: unknown): void {
   throw new OnceError('bad_option', text, { details: { option: 'transactions' } })
 }
 
+const places = {
+  postgres: ['PostgreSQL', 'postgresStore(pool) on the same database'],
+  sqlite: ['SQLite', 'sqliteStore(path) on the same file'],
+} as const
+
 /** @param caller the function that was given both */
 export function adopt<Handle>(
   caller: string,
@@ -37,6 +43,35 @@ export function adopt<Handle>(
 ): AdoptedTransactions<Handle> {
   checkOrm(caller, orm)
   if (store.foreign?.dialect === orm.dialect) return store.foreign.on(orm)
-  const text = `The \`transactions\` of ${caller} are those of ${orm.name} on PostgreSQL, and its store is ${store.name}. Use postgresStore(pool) on the same database.`
+  const [database, use] = places[orm.dialect]
+  const text = `The \`transactions\` of ${caller} are those of ${orm.name} on ${database}, and its store is ${store.name}. Use ${use}.`
   throw new OnceError('bad_option', text, { details: { option: 'transactions' } })
 }
+
+/** How many errors are looked through for the database's own: ORMs wrap it once or twice. */
+const CAUSES = 5
+const CAUSE_NAMES = ['cause', 'driverError', 'originalError', 'nativeError', 'original'] as const
+
+/** The error itself, and what it was made of. */
+export function causesOf(error: unknown): readonly object[] {
+  const found: object[] = []
+  let next: unknown = error
+  while (found.length < CAUSES && typeof next === 'object' && next !== null) {
+    found.push(next)
+    const wrapped = next as Partial<Record<(typeof CAUSE_NAMES)[number], unknown>>
+    next = CAUSE_NAMES.map((name) => wrapped[name]).find((cause) => typeof cause === 'object' && cause !== null)
+  }
+  return found
+}
+
+export function lostTransaction(cause?: unknown): OnceError {
+  return new OnceError('transaction_lost', 'The transaction ended while its effect ran.', { cause })
+}
+
+export function noTransaction(orm: string): OnceError {
+  const text = `This handle of ${orm} is no open transaction. Pass the one that your transaction's callback was given.`
+  return new OnceError('bad_option', text)
+}
+
+/** Of an ORM with savepoints of its own, which sends them itself; statements take turns all the same. */
+export const unsent: SavepointSteps = { open: () => undefined, keep: () => undefined, undo: () => undefined }

@@ -1,7 +1,7 @@
 import type { SqlRow } from './sql.ts'
 
 /** A value as every ORM sends it; arrays travel as the text of the server. */
-export type OrmValue = string | number | boolean | null | Uint8Array
+export type OrmValue = string | number | bigint | boolean | null | Uint8Array
 
 /**
  * Transactions of an ORM: `kysely(db)`, `drizzle(db)`, and the others. The ledger needs no more of an ORM than to open a
@@ -11,15 +11,15 @@ export interface OrmTransactions<Handle> {
   /** For messages: `kysely`. */
   readonly name: string
   /** The database behind it. */
-  readonly dialect: 'postgres'
+  readonly dialect: 'postgres' | 'sqlite'
   /**
    * How long a claim may wait for a twin, in ms, inside of a transaction that the ORM ends after a time of its own.
    * @default 5_000
    */
   readonly claimWaitMs?: number
-  /** Runs the work in a new READ COMMITTED transaction. Rolls back when it throws. */
+  /** Runs the work in a new transaction, READ COMMITTED on PostgreSQL. Rolls back when it throws. */
   open<T>(work: (handle: Handle) => Promise<T>, call: OpenCall): Promise<T>
-  /** One statement on the connection of the transaction, `$1` for the first value. Answers its rows. */
+  /** One statement on the connection of the transaction, `$1` for the first value, on SQLite `?`. Answers its rows. */
   query(handle: Handle, text: string, values: readonly OrmValue[]): Promise<readonly SqlRow[]>
   /** Whether it is an open transaction, and not the ORM itself. */
   isTransaction(handle: unknown): boolean

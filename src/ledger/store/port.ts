@@ -129,7 +129,7 @@ export function inPart<Tx, T>(session: Session<Tx>, work: (inner: Session<Tx>) =
 
 /** Where a store can run its statements in transactions of an ORM. */
 export interface ForeignTransactions {
-  readonly dialect: 'postgres'
+  readonly dialect: OrmTransactions<never>['dialect']
   /** Refuses an ORM on another kind of database. */
   on<Handle>(orm: OrmTransactions<Handle>): AdoptedTransactions<Handle>
 }

@@ -6,6 +6,7 @@ import type { Encryption, Store } from 'onceonly'
 import { memoryStore } from 'onceonly/memory'
 import { postgresStore } from 'onceonly/postgres'
 import { redisStore } from 'onceonly/redis'
+import type { SqliteStoreOptions } from 'onceonly/sqlite'
 import { sqliteStore } from 'onceonly/sqlite'
 import type { Subject } from 'onceonly/testing'
 import { Pool } from 'pg'
@@ -18,11 +19,11 @@ export async function memorySubject(keys: Keys = {}): Promise<Subject> {
   return { store, close: () => store.stop() }
 }
 
-export async function sqliteSubject(keys: Keys = {}): Promise<Subject> {
+export async function sqliteSubject(options: Keys & Pick<SqliteStoreOptions, 'driver'> = {}): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-kit-'))
   const stores: Store[] = []
   const another = async () => {
-    const store = sqliteStore(join(folder, 'kit.db'), { testClock: true, ...keys })
+    const store = sqliteStore(join(folder, 'kit.db'), { testClock: true, ...options })
     stores.push(store)
     return store
   }

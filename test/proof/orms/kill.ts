@@ -5,13 +5,18 @@ import { fileURLToPath } from 'node:url'
 import type { OrmRow } from './app/row.ts'
 
 /** Kills a process while the ORM's transactions are open in it: one that the ledger opened, and one of the user. */
-export async function killInside({ file, name }: OrmRow, url: string, key: string): Promise<void> {
+export async function killInside(
+  { file, name }: Pick<OrmRow, 'file' | 'name'>,
+  url: string,
+  key: string,
+  which: 'run' | 'within' | 'both',
+): Promise<void> {
   const worker = fileURLToPath(import.meta.resolve('./worker.ts'))
   const flags = ['--conditions=onceonly-source', '--disable-warning=ExperimentalWarning']
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   // It loads no other ORM.
   env['ONCEONLY_ORM'] = file
-  const child = spawn(process.execPath, [...flags, worker, name, url, key], {
+  const child = spawn(process.execPath, [...flags, worker, name, url, key, which], {
     env,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })

@@ -24,7 +24,7 @@ import {
 /** Every case on every ORM, in one file: they are installed once. */
 
 const missing = await installOrms()
-const rows = missing === false ? await allRows() : []
+const rows = missing === false ? await allRows('server') : []
 
 test('the types of `tx` are those of the ORMs', { skip: missing }, () => {
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')

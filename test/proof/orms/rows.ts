@@ -9,13 +9,16 @@ const rowFiles = {
   'postgres-js': './app/postgres-js.ts',
   prisma: './app/prisma.ts',
   sequelize: './app/sequelize.ts',
+  sqlite: './app/sqlite.ts',
   typeorm: './app/typeorm.ts',
 } as const
 
-/** `ONCEONLY_ORM` runs one of them. */
-export async function allRows(): Promise<readonly OrmRow[]> {
+/** On one kind of database. `ONCEONLY_ORM` runs one of them. */
+export async function allRows(on: 'server' | 'file'): Promise<readonly OrmRow[]> {
   const only = process.env['ONCEONLY_ORM']
-  const files = Object.entries(rowFiles).filter(([name]) => only === undefined || only === name)
+  const files = Object.entries(rowFiles).filter(
+    ([name]) => (name === 'sqlite') === (on === 'file') && (only === undefined || only === name),
+  )
   const rows = await Promise.all(
     files.map(async ([file, path]) => {
       const module: Readonly<Record<string, unknown>> = await import(path)

@@ -8,14 +8,14 @@ import { Pool } from 'pg'
 import type { OrmTransactions } from '../../../src/ledger/store/orm.ts'
 import { atEnd, databaseUrl, freshPool, freshSchema } from '../../support/stores/postgres/store.ts'
 import type { OrmCase } from './kit.ts'
-import { openShop, who } from './shop.ts'
+import { openServerShop, openShop, who } from './shop.ts'
 
 const fresh = () => randomUUID().slice(0, 8)
 
 /** What must hold where the connection, the handle or its settings are shared with other code of the application. */
 export const sharedCases: Readonly<Record<string, OrmCase>> = {
   'within: calls at the same time do not undo each other': async (t, row) => {
-    const { orm, place, outbox, orders, pool, stateOf } = await openShop(t, row)
+    const { orm, place, outbox, orders, messages, stateOf } = await openShop(t, row)
     const key = fresh()
     const answers = await orm.transaction(async (handle) => {
       const inside = Promise.withResolvers<void>()
@@ -44,12 +44,11 @@ export const sharedCases: Readonly<Record<string, OrmCase>> = {
       ['rejected', 'fulfilled', 'fulfilled'],
     )
     assert.deepEqual([await orders(key), await stateOf(`${key}-b`)], [[`${key}-b`], 'succeeded'])
-    const rows = await pool.query('SELECT 1 FROM onceonly_outbox_rows WHERE key = $1', [key])
-    assert.equal(rows.rowCount, 1)
+    assert.equal(await messages(key), 1)
   },
 
   'an effect may move to the schema and the role of a tenant': async (t, row) => {
-    const { orm, place, pool, stateOf } = await openShop(t, row)
+    const { orm, place, pool, stateOf } = await openServerShop(t, row)
     const key = fresh()
     const tenant = `tenant_${key}`
     await pool.query(`CREATE ROLE ${tenant}`)
@@ -148,10 +147,11 @@ export async function refusesOtherDatabases(): Promise<void> {
   const names: string[] = []
   giveOtherDatabases((name, wrong) => {
     names.push(name)
-    const says = /needs PostgreSQL, and this one is on \w*sqlite\w*\. Leave `transactions` out: /i
+    const says =
+      /needs PostgreSQL(, or SQLite by better-sqlite3| or SQLite)?, and this one is on \w+\. Leave `transactions` out: /
     assert.throws(wrong, (error) => isOnceError(error, 'bad_option') && says.test(error.message))
   })
-  assert.deepEqual(names, ['kysely', 'drizzle', 'knex'])
+  assert.deepEqual(names, ['kysely', 'drizzle', 'knex', 'typeorm'])
 }
 
 /** The connection of a transaction that is open must not go back to the pool. */

@@ -1,10 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import type { Ledger, TransactionalOperation } from 'onceonly'
+import type { Ledger, SqlStore, TransactionalOperation } from 'onceonly'
 import { createLedger } from 'onceonly'
 import type { Outbox } from 'onceonly/outbox'
 import { createOutbox } from 'onceonly/outbox'
-import type { PostgresStore } from 'onceonly/postgres'
 import { postgresStore } from 'onceonly/postgres'
+import { sqliteStore } from 'onceonly/sqlite'
 import type { Pool } from 'pg'
 import { until } from '../../../src/testing/until.ts'
 import { atEnd, databaseUrl, freshPool } from '../../support/stores/postgres/store.ts'
@@ -12,14 +15,22 @@ import type { OpenedOrm, OrmRow } from './app/row.ts'
 
 /** An application: one ORM, one store on the same database, one ledger. */
 export interface Shop {
+  readonly url: string
   readonly orm: OpenedOrm<unknown>
-  readonly pool: Pool
-  readonly store: PostgresStore
+  readonly store: SqlStore
   readonly ledger: Ledger<unknown>
   readonly outbox: Outbox<unknown>
   readonly place: TransactionalOperation<string, unknown>
   orders(like: string): Promise<string[]>
   stateOf(key: string): Promise<string | undefined>
+  /** How many messages the outbox has under a key. */
+  messages(key: string): Promise<number>
+  /** Until a transaction of this shop waits for that of another. */
+  untilBlocked(): Promise<void>
+}
+
+export interface ServerShop extends Shop {
+  readonly pool: Pool
 }
 
 const TABLE = 'CREATE TABLE IF NOT EXISTS orders (name text PRIMARY KEY)'
@@ -28,10 +39,18 @@ export const who = (key: string) => ({ tenant: 'acme', caller: 'web', key })
 export interface ShopOptions {
   readonly whileRunning?: 'conflict'
   readonly schema?: string
+  /** On the database of this one. */
+  readonly beside?: Shop
 }
 
+type Rows = (text: string, value: string) => Promise<readonly Record<string, unknown>[]>
+
 export async function openShop(t: TestContext, row: OrmRow, options: ShopOptions = {}): Promise<Shop> {
-  const { schema, ...definition } = options
+  return row.sqlite === undefined ? openServerShop(t, row, options) : openFileShop(t, row, options)
+}
+
+export async function openServerShop(t: TestContext, row: OrmRow, options: ShopOptions = {}): Promise<ServerShop> {
+  const { schema } = options
   const url = await databaseUrl()
   const pool = await freshPool(t)
   await pool.query(TABLE)
@@ -39,34 +58,70 @@ export async function openShop(t: TestContext, row: OrmRow, options: ShopOptions
   atEnd(t, () => store.stop())
   const orm = await row.open(url)
   atEnd(t, () => orm.close())
+  const rows: Rows = async (text, value) => (await pool.query(text.replace('?', '$1'), [value])).rows
+  const shop = await openOn(t, { url, orm, store }, options, rows)
+  return { ...shop, pool, untilBlocked: () => untilBlocked(pool) }
+}
+
+async function openFileShop(t: TestContext, row: OrmRow, options: ShopOptions): Promise<Shop> {
+  const url = options.beside?.url ?? freshFile(t)
+  const store = sqliteStore(url, row.sqlite)
+  atEnd(t, () => store.stop())
+  await store.sql.query(TABLE)
+  const opened = await row.open(url)
+  atEnd(t, () => opened.close())
+  let refused = 0
+  const transactions: typeof opened.transactions = {
+    ...opened.transactions,
+    query: (handle, text, values) =>
+      opened.transactions.query(handle, text, values).catch((error: unknown) => {
+        refused += 1
+        throw error
+      }),
+  }
+  const rows: Rows = (text, value) => store.sql.query(text, [value])
+  const shop = await openOn(t, { url, orm: { ...opened, transactions }, store }, options, rows)
+  return { ...shop, untilBlocked: () => until('a twin waits', () => Promise.resolve(refused > 0)) }
+}
+
+export function freshFile(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'onceonly-orm-'))
+  atEnd(t, async () => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'shop.db')
+}
+
+async function openOn(
+  t: TestContext,
+  { url, orm, store }: Pick<Shop, 'url' | 'orm' | 'store'>,
+  { schema, beside: _, ...definition }: ShopOptions,
+  rows: Rows,
+): Promise<Omit<Shop, 'untilBlocked'>> {
   const { transactions } = orm
   const outbox = createOutbox({ store, transactions })
   await outbox.prepare()
   const ledger = createLedger({ store, transactions, outbox, background: false })
   atEnd(t, () => ledger.stop())
-  const name = 'order.place'
-  const place = ledger.operation<string>({ name, effect: 'transaction', ...definition })
+  const place = ledger.operation<string>({ name: 'order.place', effect: 'transaction', ...definition })
+  const prefix = schema === undefined ? '' : `${schema}.`
   return {
+    url,
     orm,
-    pool,
     store,
     ledger,
     outbox,
     place,
-    orders: async (like) => {
-      const text = 'SELECT name FROM orders WHERE name LIKE $1 ORDER BY name'
-      const { rows } = await pool.query<{ name: string }>(text, [`${like}%`])
-      return rows.map((each) => each.name)
-    },
+    orders: async (like) =>
+      (await rows('SELECT name FROM orders WHERE name LIKE ? ORDER BY name', `${like}%`)).map(({ name }) => `${name}`),
     stateOf: async (key) => {
-      const text = `SELECT status AS state FROM ${schema ?? 'public'}.onceonly_records_view WHERE key = $1`
-      return (await pool.query<{ state: string }>(text, [key])).rows[0]?.state
+      const [found] = await rows(`SELECT status AS state FROM ${prefix}onceonly_records_view WHERE key = ?`, key)
+      return found === undefined ? undefined : `${found['state']}`
     },
+    messages: async (key) => (await rows('SELECT 1 FROM onceonly_outbox_rows WHERE key = ?', key)).length,
   }
 }
 
 /** Until a session of this database waits for a row of another. */
-export async function untilBlocked(pool: Pool): Promise<void> {
+async function untilBlocked(pool: Pool): Promise<void> {
   await until('a twin waits', async () => {
     const text = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
     return (await pool.query(text)).rows.length > 0

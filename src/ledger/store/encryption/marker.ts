@@ -117,7 +117,8 @@ export async function refuseMarked(store: Store, call: Call): Promise<void> {
 
 /** The same in a transaction of an ORM, all of which are on PostgreSQL. */
 export async function refuseMarkedIn(store: Store, sql: SqlTx): Promise<void> {
-  const found = await sql.query('SELECT 1 FROM onceonly_records WHERE id = CAST(? AS uuid)', [MARKER_ID])
+  const id = store.sql?.dialect.place('id') ?? '?'
+  const found = await sql.query(`SELECT 1 FROM onceonly_records WHERE id = ${id}`, [MARKER_ID])
   if (found.length > 0) throw keysMissing(store, 'none')
 }
 

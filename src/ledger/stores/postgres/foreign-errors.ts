@@ -31,8 +31,3 @@ export function tablesToCome(cause: unknown): OnceError {
     next,
   })
 }
-
-export function noTransaction(orm: string): OnceError {
-  const text = `This handle of ${orm} is no open transaction. Pass the one that your transaction's callback was given.`
-  return new OnceError('bad_option', text)
-}

@@ -1,4 +1,5 @@
 import { OnceError } from '../../core/errors.ts'
+import { causesOf, lostTransaction, unsent } from '../../store/foreign.ts'
 import type { Reason } from '../../store/life.ts'
 import { createLife } from '../../store/life.ts'
 import type { OrmTransactions, OrmValue } from '../../store/orm.ts'
@@ -30,22 +31,6 @@ export interface ForeignTx {
   readonly broken: unknown
 }
 
-/** How many errors are looked through for the server's own: ORMs wrap it once or twice. */
-const CAUSES = 5
-const CAUSE_NAMES = ['cause', 'driverError', 'originalError', 'nativeError', 'original'] as const
-
-/** The error itself, and what it was made of. */
-function causesOf(error: unknown): readonly object[] {
-  const found: object[] = []
-  let next: unknown = error
-  while (found.length < CAUSES && typeof next === 'object' && next !== null) {
-    found.push(next)
-    const wrapped = next as Partial<Record<(typeof CAUSE_NAMES)[number], unknown>>
-    next = CAUSE_NAMES.map((name) => wrapped[name]).find((cause) => typeof cause === 'object' && cause !== null)
-  }
-  return found
-}
-
 /** The server's error behind what an ORM throws; null when the server did not answer. */
 export function serverErrorIn(orm: Pick<OrmTransactions<never>, 'serverError'>, error: unknown): Error | null {
   const found = causesOf(error).find((cause) => sqlErrorOf(cause) !== null)
@@ -74,12 +59,6 @@ const GONE = /^(25P01|3B001)$/
 export function isGone(error: unknown): boolean {
   return GONE.test(sqlErrorOf(error)?.code ?? '')
 }
-
-export function lostTransaction(cause?: unknown): OnceError {
-  return new OnceError('transaction_lost', 'The transaction ended while its effect ran.', { cause })
-}
-
-const unsent: SavepointSteps = { open: () => undefined, keep: () => undefined, undo: () => undefined }
 
 /** One for each handle, so that everything on its connection takes turns. */
 export function createForeignTx<Handle>(orm: OrmTransactions<Handle>, handle: Handle): ForeignTx {

@@ -1,4 +1,4 @@
-import type { DatabaseSync } from 'node:sqlite'
+import type { Database } from './driver.ts'
 
 /**
  * A checkpoint copies the log into the file, inside of some commit, and all callers wait for it. How large the log may
@@ -22,7 +22,7 @@ const SMOOTHING = 0.1
 /** An average this near to a single row is one. */
 const ONE_ROW = 1.01
 
-export function createCheckpoints(db: DatabaseSync): Checkpoints {
+export function createCheckpoints(db: Database): Checkpoints {
   let average = 1
   let pages = PAGES_FEW
   const set = (wanted: number) => {

@@ -203,7 +203,7 @@ function write({ records }: Connection, stored: LedgerRecord | null, record: Led
 }
 
 /** The counter is the largest fence among the records; what it does not show is kept as the floor. */
-function noteFences(turn: Turn, record: LedgerRecord): void {
+export function noteFences(turn: Turn, record: LedgerRecord): void {
   // A probe's fence stands inside of its record.
   if (record.state === 'unknown') turn.floor = Math.max(turn.floor, record.probe?.fence ?? 0)
   // A settle may bring back a record of a store that was reset: later fences must stay above it.

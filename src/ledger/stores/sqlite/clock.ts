@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import type { DatabaseSync } from 'node:sqlite'
 import { limits } from '../../core/limits.ts'
+import type { Database } from './driver.ts'
 import { otherMachine } from './errors.ts'
 
 /**
@@ -88,14 +88,18 @@ export interface MetaStatements {
  */
 const ANCHOR = `boot_id AS bootId, boot_fence AS bootFence, anchor_wall AS wallMs, anchor_monotonic AS monotonicMs,
     offset_ms AS offsetMs`
-const READ = `SELECT max(fence, coalesce((SELECT max(fence) FROM onceonly_records), 0)) AS fence, fence AS floor, wakes,
+export const READ_META = `SELECT max(fence, coalesce((SELECT max(fence) FROM onceonly_records), 0)) AS fence, fence AS floor, wakes,
     ${ANCHOR}
   FROM onceonly_meta WHERE one = 1`
 
-export function prepareMeta(db: DatabaseSync): MetaStatements {
-  const read = db.prepare(READ)
+export const MOVE_META = 'UPDATE onceonly_meta SET fence = ?, wakes = ? WHERE one = 1'
+/** A write that changes nothing: it takes the lock of the only writer. */
+export const TOUCH_META = 'UPDATE onceonly_meta SET wakes = wakes WHERE one = 1'
+
+export function prepareMeta(db: Database): MetaStatements {
+  const read = db.prepare(READ_META)
   const clock = db.prepare(`SELECT ${ANCHOR} FROM onceonly_meta WHERE one = 1`)
-  const move = db.prepare('UPDATE onceonly_meta SET fence = ?, wakes = ? WHERE one = 1')
+  const move = db.prepare(MOVE_META)
   const addOffset = db.prepare('UPDATE onceonly_meta SET offset_ms = offset_ms + ? WHERE one = 1')
   return {
     read: () => read.get() as unknown as Meta,
@@ -106,8 +110,8 @@ export function prepareMeta(db: DatabaseSync): MetaStatements {
 }
 
 /** Unless the anchor counts for this process: same boot, and its monotonic clock has not started again. */
-export function needsAnchor(db: DatabaseSync, clock: Clock): boolean {
-  const meta = db.prepare(READ).get() as unknown as Meta | undefined
+export function needsAnchor(db: Database, clock: Clock): boolean {
+  const meta = db.prepare(READ_META).get() as unknown as Meta | undefined
   return meta === undefined || meta.bootId !== clock.bootId || meta.monotonicMs > clock.monotonicMs()
 }
 
@@ -119,7 +123,7 @@ const NEWEST_ROWS = 1_000
  * that the store has already given out, and thereby ends every lease that was granted before: their holders are gone.
  * Marking them by their fence takes one row, however many records there are.
  */
-export function anchor(db: DatabaseSync, clock: Clock): void {
+export function anchor(db: Database, clock: Clock): void {
   if (!needsAnchor(db, clock)) return
   db.prepare(
     `INSERT OR IGNORE INTO onceonly_meta
@@ -129,7 +133,7 @@ export function anchor(db: DatabaseSync, clock: Clock): void {
   const latest = `SELECT max(told) FROM
     (SELECT max(claimed_at, coalesce(settled_at, 0)) AS told FROM onceonly_records ORDER BY fence DESC LIMIT ${NEWEST_ROWS})`
   db.prepare(
-    `UPDATE onceonly_meta SET boot_id = ?, boot_fence = (SELECT fence FROM (${READ})), anchor_monotonic = ?,
+    `UPDATE onceonly_meta SET boot_id = ?, boot_fence = (SELECT fence FROM (${READ_META})), anchor_monotonic = ?,
        anchor_wall = max(?, anchor_wall, coalesce((${latest}), 0) - offset_ms) WHERE one = 1`,
   ).run(clock.bootId, clock.monotonicMs(), Math.floor(clock.wallMs()))
 }

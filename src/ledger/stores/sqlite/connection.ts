@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs'
-import type { StatementSync } from 'node:sqlite'
-import { DatabaseSync } from 'node:sqlite'
 import type { MigrateMode } from '../../store/migrations.ts'
 import { tablesTooOld } from '../../store/migrations.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { createCheckpoints } from './checkpoints.ts'
 import type { Anchor, Clock, MetaStatements } from './clock.ts'
 import { anchor, needsAnchor, nowOf, prepareMeta } from './clock.ts'
+import type { Database, OpenDatabase, Prepared } from './driver.ts'
 import { unavailable } from './errors.ts'
 import { makePrivate } from './private-file.ts'
 import type { RecordStatements } from './records.ts'
@@ -17,7 +16,7 @@ import { createStatements } from './statements.ts'
 
 /** One open file with its prepared statements. */
 export interface Connection {
-  readonly db: DatabaseSync
+  readonly db: Database
   readonly meta: MetaStatements
   readonly records: RecordStatements
   readonly checkpoints: Checkpoints
@@ -26,8 +25,8 @@ export interface Connection {
   /** Topics that statements woke since the last commit. */
   readonly woken: Set<string>
   /** Begins a write transaction. Throws when another process holds the lock. `held` is null before it. */
-  readonly begin: StatementSync
-  readonly commit: StatementSync
+  readonly begin: Prepared
+  readonly commit: Prepared
   /** The clock as of the open write transaction, whose lock keeps other processes from moving it. */
   held: Anchor | null
 }
@@ -48,15 +47,14 @@ const CACHE_KIB = 16 * 1_024
 const LOG_BYTES = 64 * 1_024 * 1_024
 
 /** Throws SQLite's own error when it cannot be done at once; the caller knows which of them are worth another try. */
-export function openConnections(path: string, clock: Clock, mode: MigrateMode): Connections {
+export function openConnections(path: string, clock: Clock, mode: MigrateMode, openFile: OpenDatabase): Connections {
   if (mode === 'check' && !existsSync(path)) throw tablesTooOld(LEDGER_ROOM, ownMigrations)
-  const opened: DatabaseSync[] = []
+  const opened: Database[] = []
   const close = () => {
     for (const db of opened.splice(0)) if (db.isOpen) db.close()
   }
-  const open = (): DatabaseSync => {
-    // No busy time-out: SQLite would sleep inside the call, and with it every request of this process.
-    const db = new DatabaseSync(path, { timeout: 0 })
+  const open = (): Database => {
+    const db = openFile(path)
     opened.push(db)
     db.exec(`PRAGMA synchronous = FULL; PRAGMA cache_size = -${CACHE_KIB}`)
     return db
@@ -80,7 +78,7 @@ export function openConnections(path: string, clock: Clock, mode: MigrateMode): 
   }
 }
 
-function prepareFile(db: DatabaseSync, path: string, clock: Clock, mode: MigrateMode): void {
+function prepareFile(db: Database, path: string, clock: Clock, mode: MigrateMode): void {
   const journal = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
   if (journal !== 'wal')
     throw unavailable(path, new Error(`its file system allows only the journal mode ${journal}`), 'no')
@@ -106,8 +104,10 @@ export const NOW_SQL = `${NOW}()`
 
 const WAKE = 'onceonly_wake'
 export const wakeSql = (topic: string) => `${WAKE}('${topic}')`
+/** What `wakeSql` writes, with its topic. */
+export const WAKE_SQL = /onceonly_wake\('([^']*)'\)/g
 
-function prepare(db: DatabaseSync, clock: Clock): Connection {
+function prepare(db: Database, clock: Clock): Connection {
   const meta = prepareMeta(db)
   const statements = createStatements(db)
   const woken = new Set<string>()

@@ -9,6 +9,8 @@ import type { Clock, TimeSource } from './clock.ts'
 import { clockBy } from './clock.ts'
 import type { Connection, Connections } from './connection.ts'
 import { openConnections } from './connection.ts'
+import type { OpenDatabase } from './driver.ts'
+import { openBy } from './driver.ts'
 import { busy, isBroken, isBusy, replaced, stopped, unavailable } from './errors.ts'
 import type { Decider, GroupWriter } from './group.ts'
 import { createWriterGroup } from './group.ts'
@@ -28,6 +30,7 @@ export interface Engine {
   readonly path: string
   readonly clock: Clock
   readonly migrate: MigrateMode
+  readonly openFile: OpenDatabase
   /** Short synchronous work on the reader, repeated while another process opens, recovers or closes the file. */
   read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
   /**
@@ -62,6 +65,14 @@ export interface Engine {
   writeQuietly<T>(call: Call, statement: (writer: Connection) => T): Promise<T>
   /** A transaction whose work may wait: the work commits, or rolls back, by itself. */
   hold<T>(waitMs: number, work: (connection: Connection) => Promise<T>): Promise<T>
+  /** A turn at the only writer for a connection that is not ours: no other of this process writes meanwhile. */
+  lend<T>(waitMs: number, work: () => Promise<T>): Promise<T>
+  /** Whether the lock of the only writer is free for a connection of ours. */
+  isUnlocked(): boolean
+  /** Tells the listener of a commit that another connection made for us. */
+  noteWoken(topics: ReadonlySet<string>): void
+  /** Whether it is the file that is open here. */
+  isOwnFile(path: string): boolean
   /** Refuses when another file has the name of the one that is open. */
   checkFile(): void
   /** Waits for what is under way, then closes the file. */
@@ -70,7 +81,12 @@ export interface Engine {
 
 const STAT = { bigint: true, throwIfNoEntry: false } as const
 
-export function createEngine(path: string, time: TimeSource, migrate: MigrateMode = 'auto'): Engine {
+export function createEngine(
+  path: string,
+  time: TimeSource,
+  migrate: MigrateMode = 'auto',
+  openFile: OpenDatabase = openBy(undefined),
+): Engine {
   const clock = clockBy(time)
   const queue = createWriterQueue()
   let listener: Wrote | null = null
@@ -94,7 +110,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   function checkFile(): void {
     if (file === undefined) return
     const found = statSync(path, STAT)
-    if (found === undefined || found.ino !== file.ino || found.dev !== file.dev) throw replaced(path)
+    if (!isSame(found, file)) throw replaced(path)
   }
 
   /** Opens when first used, and again after trouble, so that a store that was away needs no restart. */
@@ -105,7 +121,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
     }
     if (connections === null) {
       checkFile()
-      connections = openConnections(path, clock, migrate)
+      connections = openConnections(path, clock, migrate, openFile)
       file ??= statSync(path, STAT)
       suspect = false
     }
@@ -247,6 +263,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   return {
     path,
     migrate,
+    openFile,
     clock,
     checkFile,
     onWrite: (given) => void (listener = given),
@@ -334,11 +351,31 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
         }
       })
     },
+    lend: (waitMs, work) => {
+      if (stopping !== null) return Promise.reject(stopped(path))
+      const open = () => {
+        checkFile()
+        current()
+        return true
+      }
+      return queue.run({ lane: 'transaction', waitMs, late: lateTransaction, begin: open }, work)
+    },
+    isUnlocked: () => {
+      const free = beginWriter()
+      if (free && !undo(current().writer)) suspect = true
+      return free
+    },
+    noteWoken: (topics) => listener?.(topics, false),
+    isOwnFile: (other) => isSame(statSync(other, STAT), file),
     stop: () => {
       stopping ??= stop()
       return stopping
     },
   }
+}
+
+function isSame(found: BigIntStats | undefined, file: BigIntStats | undefined): boolean {
+  return found !== undefined && found.ino === file?.ino && found.dev === file.dev
 }
 
 /** Of a version that was not asked for. */

@@ -19,11 +19,22 @@ const result = {
   notadb: 26,
 } as const
 
-/** Null when the error is not SQLite's own. */
+/** Null when the error is not SQLite's own. Other drivers than `node:sqlite` have the name of the code: `SQLITE_IOERR_READ`. */
 function resultOf(error: unknown): number | null {
-  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return null
-  return error.errcode & 0xff
+  if (!(error instanceof Error)) return null
+  const { errcode, code } = error as { readonly errcode?: unknown; readonly code?: unknown }
+  if (typeof errcode === 'number') return errcode & 0xff
+  const name = typeof code === 'string' ? /^SQLITE_([A-Z]+)/.exec(code)?.[1]?.toLowerCase() : undefined
+  return (result as Readonly<Record<string, number>>)[name ?? ''] ?? null
 }
+
+/** What a transaction has read is not the newest any more: it cannot write, however long it waits. */
+export function isOutdated(error: unknown): boolean {
+  const { errcode, code } = (error ?? {}) as { readonly errcode?: unknown; readonly code?: unknown }
+  return errcode === BUSY_SNAPSHOT || code === 'SQLITE_BUSY_SNAPSHOT'
+}
+
+const BUSY_SNAPSHOT = 517
 
 /** Another connection has the lock right now; the same statement will work in a moment. */
 export function isBusy(error: unknown): boolean {

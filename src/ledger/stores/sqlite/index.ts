@@ -12,13 +12,19 @@ import type { SqlSeam, SqlTx } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
 import type { TimeSource } from './clock.ts'
 import { systemTime } from './clock.ts'
+import type { SqliteDriver } from './driver.ts'
+import { openBy } from './driver.ts'
 import { createEngine } from './engine.ts'
+import { createForeign } from './foreign.ts'
 import { createSqlSeam } from './sql.ts'
 import { createStoreClock } from './store-clock.ts'
 import { createTables } from './tables.ts'
 import { createTransactions } from './transactions.ts'
+import { createTwins } from './twins.ts'
 import { createUpkeep } from './upkeep.ts'
 import { createWatchers } from './watch.ts'
+
+export type { SqliteDriver, SqliteDriverDatabase, SqliteDriverStatement } from './driver.ts'
 
 /** What an effect holds inside a transaction on SQLite. */
 export type SqliteTx = SqlTx
@@ -41,6 +47,12 @@ export interface SqliteStoreOptions {
    */
   readonly encryption?: Encryption
   /**
+   * The class `Database` of `better-sqlite3`, for an application that opens the file with it, itself or through its ORM: one
+   * process must open a file with one driver only, because the locks of one do not hold for the other.
+   * @default that of `node:sqlite`
+   */
+  readonly driver?: SqliteDriver
+  /**
    * For tests of the store itself.
    * @internal
    * @default none
@@ -62,24 +74,25 @@ export interface SqliteStore extends TransactionalStore<SqliteTx>, AsyncDisposab
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   const file = checkedPath(path)
-  checkOptionNames('sqliteStore', options, ['migrate', 'testClock', 'internal', 'encryption'])
+  checkOptionNames('sqliteStore', options, ['migrate', 'testClock', 'internal', 'encryption', 'driver'])
   const { time: ownTime = {}, holdMs = limits.writerHoldMs } = options.internal ?? {}
   const mode = checkMigrateMode('sqliteStore', options.migrate ?? 'auto')
-  const engine = createEngine(file, { ...systemTime, ...ownTime }, mode)
+  const engine = createEngine(file, { ...systemTime, ...ownTime }, mode, openBy(options.driver))
   const watchers = createWatchers(engine)
   const tables = createTables(engine)
-  const fences = { least: 0 }
+  const parts = { engine, watchers, fences: { least: 0 }, twins: createTwins(), holdMs }
   const stop = async () => {
     watchers.stop()
     await engine.stop()
   }
   const store: SqliteStore = {
     name: 'sqlite',
-    claims: createClaims({ engine, watchers, fences }),
+    claims: createClaims(parts),
     queries: createSqlQueries(tables),
     upkeep: createUpkeep(engine, tables),
     clock: createStoreClock(engine, options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'),
-    transactions: createTransactions({ engine, watchers, fences, holdMs }),
+    transactions: createTransactions(parts),
+    foreign: createForeign(parts),
     sql: createSqlSeam(engine, watchers),
     stop,
     [Symbol.asyncDispose]: stop,

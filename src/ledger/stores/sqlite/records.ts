@@ -1,4 +1,3 @@
-import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { RecordId } from '../../core/identity.ts'
 import { FOREVER } from '../../core/limits.ts'
 import type { FailedRetryable, FailedTerminal, InProgress, LedgerRecord, Succeeded } from '../../core/record.ts'
@@ -8,6 +7,7 @@ import { fromRow, keptCode, pointerText, policyText, stateCode, toRow } from '..
 import { recordColumns } from '../../store/sql/tables.ts'
 import type { Anchor } from './clock.ts'
 import { endBeforeBoot } from './clock.ts'
+import type { BoundValue, Database } from './driver.ts'
 import { refusedRow } from './errors.ts'
 
 type Ended = Succeeded | FailedTerminal | FailedRetryable
@@ -67,19 +67,28 @@ const SETTLE = `UPDATE onceonly_records
 const SETTLE_ALONE = `${SETTLE} AND EXISTS (SELECT 1 FROM onceonly_meta
     WHERE one = 1 AND boot_id = ? AND anchor_monotonic = ? AND anchor_wall = ? AND offset_ms = ?)`
 
-export function prepareRecords(db: DatabaseSync): RecordStatements {
-  const read = db.prepare(`SELECT ${COLUMNS} FROM onceonly_records WHERE ${BY_ID}`)
-  const takeId = db.prepare(TAKE_ID)
+/** The statements, for connections that are not ours as well. */
+export const recordTexts = {
+  read: `SELECT ${COLUMNS} FROM onceonly_records WHERE ${BY_ID}`,
+  takeId: TAKE_ID,
+  insert: INSERT,
+  update: `${UPDATE} WHERE ${BY_ID}`,
+  restart: `${UPDATE}, replays = 0, conflicts = 0, in_progress = 0, repeated_at = NULL WHERE ${BY_ID}`,
+  addUnknown: 'INSERT OR IGNORE INTO onceonly_unknowns (id) VALUES (?)',
+  removeUnknown: 'DELETE FROM onceonly_unknowns WHERE id = ?',
+} as const
+
+export function prepareRecords(db: Database): RecordStatements {
+  const read = db.prepare(recordTexts.read)
+  const takeId = db.prepare(recordTexts.takeId)
   const first = db.prepare(FIRST)
-  const insert = db.prepare(INSERT)
-  const update = db.prepare(`${UPDATE} WHERE ${BY_ID}`)
-  const restart = db.prepare(
-    `${UPDATE}, replays = 0, conflicts = 0, in_progress = 0, repeated_at = NULL WHERE ${BY_ID}`,
-  )
+  const insert = db.prepare(recordTexts.insert)
+  const update = db.prepare(recordTexts.update)
+  const restart = db.prepare(recordTexts.restart)
   const settle = db.prepare(SETTLE)
   const settleAlone = db.prepare(SETTLE_ALONE)
-  const addUnknown = db.prepare('INSERT OR IGNORE INTO onceonly_unknowns (id) VALUES (?)')
-  const removeUnknown = db.prepare('DELETE FROM onceonly_unknowns WHERE id = ?')
+  const addUnknown = db.prepare(recordTexts.addUnknown)
+  const removeUnknown = db.prepare(recordTexts.removeUnknown)
   return {
     read: (id, anchor) => {
       const blob = blobOf(id)
@@ -111,7 +120,7 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
     settle: (grant, after, anchor) => {
       const { data } = after.outcome
       const blob = blobOf(grant.id)
-      const values: SQLInputValue[] = [
+      const values: BoundValue[] = [
         stateCode[after.state],
         after.state === 'failed_retryable' ? time('due_at', after.retryAt) : null,
         after.settledAt,
@@ -153,20 +162,20 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
 export const ID_BYTES = 16
 
 /** 16 bytes instead of 32 digits: half the index, twice as many entries in each of its pages. */
-function blobOf(id: RecordId): Uint8Array {
+export function blobOf(id: RecordId): Uint8Array {
   const blob = Buffer.from(id, 'hex')
   if (blob.byteLength !== ID_BYTES) throw refusedRow('The record id is not 32 hexadecimal digits.')
   return blob
 }
 
 /** Everything that is read passes here: a lease that was granted before the last boot has ended. */
-function recordOf(row: RecordRow, id: RecordId, anchor: Anchor): LedgerRecord {
+export function recordOf(row: RecordRow, id: RecordId, anchor: Anchor): LedgerRecord {
   const record = fromRow(Object.assign(row, { id }))
   if (record.state !== 'in_progress' || record.fence > anchor.bootFence) return record
   return { ...record, leaseUntil: Math.min(record.leaseUntil, endBeforeBoot(anchor)) }
 }
 
-function valuesOf(record: LedgerRecord): (string | number | null)[] {
+export function valuesOf(record: LedgerRecord): (string | number | null)[] {
   const row = toRow(record)
   return columns.map((column) => {
     const value = row[column]

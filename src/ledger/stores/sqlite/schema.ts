@@ -1,10 +1,10 @@
-import type { DatabaseSync } from 'node:sqlite'
 import type { LedgerMigration } from '../../store/ledger-migrations.ts'
 import { LEDGER_ROOM, ledgerMigrations } from '../../store/ledger-migrations.ts'
 import type { MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations } from '../../store/migrations.ts'
 import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
 import { migrationsTable, pendingStatements, recordColumns, stepsOf, talliesTable } from '../../store/sql/schema.ts'
+import type { Database } from './driver.ts'
 
 const words = { integer: 'INTEGER', small: 'INTEGER', text: 'TEXT', id: 'BLOB' }
 
@@ -62,23 +62,19 @@ export const ownMigrations: readonly LedgerMigration[] = ledgerMigrations({ 1: v
 export { LEDGER_ROOM }
 
 /** Asked before the writer is taken, so that opening a store that is up to date waits for no other process. */
-export function pendingIn(
-  db: DatabaseSync,
-  room: string,
-  known: readonly LedgerMigration[],
-): readonly LedgerMigration[] {
+export function pendingIn(db: Database, room: string, known: readonly LedgerMigration[]): readonly LedgerMigration[] {
   return pendingMigrations(room, known, appliedTo(db, room))
 }
 
 /** Runs inside a write transaction, and looks again there: another process may have been first. */
-export function migrate(db: DatabaseSync, room: string, known: readonly LedgerMigration[]): void {
+export function migrate(db: Database, room: string, known: readonly LedgerMigration[]): void {
   db.exec(MIGRATIONS)
   for (const statement of pendingStatements('onceonly_migrations', room, known, appliedTo(db, room))) db.exec(statement)
 }
 
 /** The same statements as `migrate` runs, as a text for another tool. A file that does not exist has none of them. */
 export function pendingSql(
-  db: DatabaseSync | null,
+  db: Database | null,
   rooms: Readonly<Record<string, readonly LedgerMigration[]>>,
 ): readonly string[] {
   const sql = Object.entries(rooms).flatMap(([room, known]) =>
@@ -87,7 +83,7 @@ export function pendingSql(
   return sql.length === 0 ? [] : [MIGRATIONS, ...sql]
 }
 
-function appliedTo(db: DatabaseSync, room: string): MigrationStep[] {
+function appliedTo(db: Database, room: string): MigrationStep[] {
   const table = db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'onceonly_migrations'`).get()
   if (table === undefined) return []
   return stepsOf(db.prepare('SELECT version, oldest_code FROM onceonly_migrations WHERE room = ?').all(room))

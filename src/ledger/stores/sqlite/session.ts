@@ -1,6 +1,5 @@
 import type { AppliedWord, OnceError } from '../../core/errors.ts'
 import { isOnceError } from '../../core/errors.ts'
-import type { RecordId } from '../../core/identity.ts'
 import type { Request } from '../../core/request.ts'
 import type { Life } from '../../store/life.ts'
 import type { Session } from '../../store/port.ts'
@@ -12,14 +11,7 @@ import type { Clock } from './clock.ts'
 import type { Connection } from './connection.ts'
 import { busy, isBroken, isBusy, unavailable } from './errors.ts'
 import { rolledBackBySqlite } from './life.ts'
-
-/** What one transaction has done to records: who has to be woken after the commit, and which ids a twin would find. */
-export interface Doings {
-  readonly ids: Set<RecordId>
-  readonly woken: RecordId[]
-  /** The count of wakes before the first decision; null while there was none. */
-  wakesBefore: number | null
-}
+import type { Doings } from './twins.ts'
 
 /** Runs a statement and ends the transaction when it cannot continue. The user's own errors pass unchanged. */
 export type Guard = <T>(statement: () => T, applied?: AppliedWord) => T

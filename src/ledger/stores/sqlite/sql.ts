@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { DatabaseSync } from 'node:sqlite'
 import { OnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
 import { plainTexts } from '../../store/encryption/plain.ts'
@@ -40,7 +39,7 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
       const all = { [LEDGER_ROOM]: ownMigrations, ...Object.fromEntries(own) }
       if (!existsSync(engine.path)) return pendingSql(null, all)
       // Not through the engine, which would first create the tables that are asked about.
-      const db = new DatabaseSync(engine.path, { readOnly: true })
+      const db = engine.openFile(engine.path, { readOnly: true })
       try {
         return pendingSql(db, all)
       } finally {

@@ -1,23 +1,23 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { OnceError } from '../../core/errors.ts'
 import type { SqlRow, SqlValue } from '../../store/sql.ts'
+import type { BoundValue, Database, Prepared as Statement } from './driver.ts'
 
 /** SQL text in, rows out, on one connection. */
 export interface Statements {
   query<Row = SqlRow>(text: string, values?: readonly SqlValue[]): readonly Row[]
   /** For our own text, which needs no checks. */
-  prepared(text: string): StatementSync
+  prepared(text: string): Statement
 }
 
 /** Texts come from code, so there are few; one that builds them from values must not fill the memory. */
 const KEPT = 256
 
 interface Prepared {
-  readonly statement: StatementSync
+  readonly statement: Statement
   readonly places: number
 }
 
-export function createStatements(db: DatabaseSync): Statements {
+export function createStatements(db: Database): Statements {
   // Apart, so that an internal statement is never found by other users.
   const own = createCache((text) => db.prepare(text))
   const theirs = createCache((text): Prepared => {
@@ -79,7 +79,7 @@ function refuseControl(text: string): void {
 }
 
 /** SQLite would run the first statement and quietly leave the others out. */
-function refuseSecond(text: string, statement: StatementSync): void {
+function refuseSecond(text: string, statement: Statement): void {
   const rest = text.slice(statement.sourceSQL.length)
   if (/^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/|;)*$/.test(rest)) return
   throw new OnceError('bad_option', `One statement at a time; this text has a second one: ${rest.trim()}`)
@@ -91,7 +91,7 @@ function placesIn(text: string): number {
 }
 
 /** Whole numbers are bound as integers: as doubles they would be stored as `5.0` in a text column. */
-function bindable(value: SqlValue): string | number | bigint | null | Uint8Array {
+export function bindable(value: SqlValue): BoundValue {
   if (typeof value === 'boolean') return value ? 1n : 0n
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value
   if (value === null || typeof value === 'string' || typeof value === 'bigint') return value

@@ -1,6 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { OnceError } from '../../core/errors.ts'
-import type { RecordId } from '../../core/identity.ts'
 import { createLife } from '../../store/life.ts'
 import type { Session, Transactions } from '../../store/port.ts'
 import type { SavepointSteps } from '../../store/savepoints.ts'
@@ -10,36 +8,22 @@ import type { FenceMark } from './claims.ts'
 import type { Connection } from './connection.ts'
 import type { Engine } from './engine.ts'
 import { heldTooLong, usedAfterEnd } from './life.ts'
-import type { Doings } from './session.ts'
 import { createGuard, createSession } from './session.ts'
+import type { Doings, Twins } from './twins.ts'
 import type { Watchers } from './watch.ts'
 
 export interface TransactionParts {
   readonly engine: Engine
   readonly watchers: Watchers
   readonly fences: FenceMark
+  readonly twins: Twins
   readonly holdMs: number
 }
 
 export function createTransactions(parts: TransactionParts): Transactions<SqlTx> {
-  const underWay = new Set<Doings>()
-
-  /** Only this process's transactions are known; one of another process is waited for like any other writer. */
-  function refuseTwin(id: RecordId | null): void {
-    if (id === null) return
-    for (const { ids } of underWay) {
-      if (!ids.has(id)) continue
-      const details = { twin: true }
-      throw new OnceError('store_busy', 'Another transaction runs for this record right now.', { details })
-    }
-  }
-
   return {
     run: async (work, { lockMs, timeoutMs, refuseTwinOf }) => {
-      refuseTwin(refuseTwinOf)
-      const ids = new Set(refuseTwinOf === null ? [] : [refuseTwinOf])
-      const doings: Doings = { ids, woken: [], wakesBefore: null }
-      underWay.add(doings)
+      const doings = parts.twins.enter(refuseTwinOf)
       // The queue calls the work from another caller's async context: restore its own.
       const inOwnContext = AsyncLocalStorage.snapshot()
       // The one writer is the row lock of every twin, so both bounds are bounds on waiting for it. The work itself is
@@ -50,7 +34,7 @@ export function createTransactions(parts: TransactionParts): Transactions<SqlTx>
           inOwnContext(() => inTransaction(parts, connection, doings, work)),
         )
       } finally {
-        underWay.delete(doings)
+        parts.twins.leave(doings)
       }
     },
   }

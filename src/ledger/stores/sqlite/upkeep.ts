@@ -107,7 +107,7 @@ const LAST_ID = new Uint8Array(ID_BYTES).fill(0xff)
 
 /** Some of the ids in their order, those on one page together. Returns where to continue. */
 function removeIds({ statements }: Connection, after: Uint8Array, count: number): Uint8Array {
-  const oldest = statements.prepared(OLDEST).get()?.['seq'] ?? Number.MAX_SAFE_INTEGER
+  const oldest = (statements.prepared(OLDEST).get()?.['seq'] as number | undefined) ?? Number.MAX_SAFE_INTEGER
   const next = statements.prepared(NEXT_IDS).get(after, count - 1)?.['id'] as Uint8Array | undefined
   statements.prepared(REMOVE_IDS).run(after, next ?? LAST_ID, oldest)
   return next ?? NO_ID

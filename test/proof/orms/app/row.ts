@@ -1,3 +1,4 @@
+import type { SqliteDriver } from 'onceonly/sqlite'
 import type { OrmTransactions } from '../../../../src/ledger/store/orm.ts'
 
 /** One ORM, as an application has it. A new ORM is a file in `rows` and a line in `rows.ts`. */
@@ -22,6 +23,9 @@ export interface OrmRow {
   readonly file?: string
   /** Names of cases that it cannot pass, each with the reason. */
   readonly skips: Readonly<Record<string, string>>
+  /** On SQLite: what opens the file of the store, as the ORM does. */
+  readonly sqlite?: { readonly driver?: SqliteDriver }
+  /** Opens the ORM on a database, or on a file of SQLite. */
   open(url: string): Promise<OpenedOrm<unknown>>
 }
 
@@ -32,6 +36,15 @@ export function row<Tx>(
   skips: OrmRow['skips'] = {},
 ): OrmRow {
   return { name, skips, open: open as OrmRow['open'] }
+}
+
+/** The same on a file of SQLite. */
+export function fileRow<Tx>(
+  name: string,
+  sqlite: { readonly driver?: SqliteDriver },
+  open: (path: string) => Promise<OpenedOrm<Tx>>,
+): OrmRow {
+  return { ...row(name, open), sqlite }
 }
 
 /** By itself postgres.js ends the process then: it writes to a socket that is gone. */

@@ -1,7 +1,7 @@
 import { drizzle as drizzleOn } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzleOnSqlite } from 'drizzle-orm/sqlite-proxy'
 import Knex from 'knex'
-import { Kysely, PostgresDialect, SqliteDialect } from 'kysely'
+import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
 import { createLedger } from 'onceonly'
 import { drizzle } from 'onceonly/drizzle'
 import { knex } from 'onceonly/knex'
@@ -35,14 +35,15 @@ export async function giveOpenTransactions(
   await onKnex.destroy()
 }
 
-/** Each entry, given a database that is none of PostgreSQL. */
+/** Each entry, given a database that it has no transactions on. */
 export function giveOtherDatabases(given: (name: string, wrong: () => unknown) => void): void {
-  const onSqlite = new Kysely<Tables>({
-    dialect: new SqliteDialect({ database: () => Promise.reject(new Error('is never opened')) }),
+  const onMysql = new Kysely<Tables>({
+    dialect: new MysqlDialect({ pool: () => Promise.reject(new Error('is never opened')) }),
   })
-  given('kysely', () => kysely(onSqlite))
+  given('kysely', () => kysely(onMysql))
   given('drizzle', () => drizzle(drizzleOnSqlite(async () => ({ rows: [] })) as never))
-  given('knex', () => knex(Knex({ client: 'better-sqlite3', useNullAsDefault: true })))
+  given('knex', () => knex(Knex({ client: 'mysql2' })))
+  given('typeorm', () => typeorm(new DataSource({ type: 'better-sqlite3', database: 'never.db' })))
 }
 
 /** An effect that releases the connection under it, and what is left of its row. */
