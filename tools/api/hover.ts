@@ -10,6 +10,14 @@ const checked: ReadonlySet<string> = new Set([
   'onceonly/postgres',
   'onceonly/mariadb',
   'onceonly/redis',
+  'onceonly/kysely',
+  'onceonly/drizzle',
+  'onceonly/prisma',
+  'onceonly/typeorm',
+  'onceonly/knex',
+  'onceonly/mikro-orm',
+  'onceonly/sequelize',
+  'onceonly/postgres-js',
   'onceonly/http',
   'onceonly/express',
   'onceonly/fastify',
@@ -45,7 +53,9 @@ function* missingIn(entry: Entry, { checker }: Surface): Generator<string> {
   for (const { name, symbol } of entry.exports) {
     if (symbol.flags & (ts.SymbolFlags.Function | ts.SymbolFlags.Class | ts.SymbolFlags.Variable)) {
       if (sentenceOf(symbol, checker) === '') yield `\`${name}\` has no sentence`
-      if (makers.test(name) && !hasTag(symbol, 'example')) yield `\`${name}\` has no @example`
+      const isMaker = makers.test(name) || isNamedAsEntry(name, entry)
+      if (isMaker && !hasTag(symbol, 'example')) yield `\`${name}\` has no @example`
+      if (hasOpenExample(symbol)) yield `\`${name}\` has an @example that is no \`\`\`ts block, so nothing compiles it`
     }
     if (!options.test(name)) continue
     const members = propertiesOf(checker.getDeclaredTypeOfSymbol(symbol)).filter(isOurs)
@@ -55,6 +65,17 @@ function* missingIn(entry: Entry, { checker }: Surface): Generator<string> {
       if (isOptional && !cases.some((each) => hasTag(each, 'default'))) yield `\`${name}.${option}\` has no @default`
     }
   }
+}
+
+/** `mikroOrm` of `onceonly/mikro-orm`. */
+function isNamedAsEntry(name: string, entry: Entry): boolean {
+  return entry.name === `onceonly/${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+/** The tests compile blocks alone. */
+function hasOpenExample(symbol: ts.Symbol): boolean {
+  const examples = symbol.getJsDocTags().filter(({ name }) => name === 'example')
+  return examples.some(({ text }) => !ts.displayPartsToString(text).trim().startsWith('```ts'))
 }
 
 /** Of a union the members of all its cases. */

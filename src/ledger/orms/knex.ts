@@ -18,9 +18,21 @@ export type KnexTransaction<Db extends KnexDatabase> = Parameters<Parameters<Db[
  *
  * @param db your `Knex` on the database of the store
  * @example
- * const pool = new Pool({ connectionString: process.env.DATABASE_URL })
- * const db = Knex({ client: 'pg', connection: process.env.DATABASE_URL })
- * const once = createLedger({ store: postgresStore(pool), transactions: knex(db) })
+ * ```ts
+ * import Knex from 'knex'
+ * import { createLedger } from 'onceonly'
+ * import { knex } from 'onceonly/knex'
+ * import { postgresStore } from 'onceonly/postgres'
+ * import { Pool } from 'pg'
+ *
+ * const connectionString = process.env.DATABASE_URL ?? ''
+ * const db = Knex({ client: 'pg', connection: { connectionString } })
+ * const once = createLedger({ store: postgresStore(new Pool({ connectionString })), transactions: knex(db) })
+ * const place = once.operation<{ item: string }>({ name: 'order.place', effect: 'transaction' })
+ * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { item: 'lamp' }, async ({ tx }) => {
+ *   await tx('orders').insert({ item: 'lamp' })
+ * })
+ * ```
  */
 export function knex<Db extends KnexDatabase>(db: Db): OrmTransactions<KnexTransaction<Db>> {
   const expected = { with: ['transaction', 'raw'], wants: 'a `Knex` instance' }

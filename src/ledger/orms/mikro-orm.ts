@@ -32,8 +32,22 @@ interface Manager {
  *
  * @param orm your `MikroORM` on the database of the store
  * @example
- * const orm = await MikroORM.init({ clientUrl: process.env.DATABASE_URL, entities: [Order] })
+ * ```ts
+ * import { defineEntity, MikroORM } from '@mikro-orm/postgresql'
+ * import { createLedger } from 'onceonly'
+ * import { mikroOrm } from 'onceonly/mikro-orm'
+ * import { postgresStore } from 'onceonly/postgres'
+ * import { Pool } from 'pg'
+ *
+ * const Order = defineEntity({ name: 'Order', properties: (p) => ({ item: p.text().primary() }) })
+ * const orm = await MikroORM.init({ clientUrl: process.env.DATABASE_URL ?? '', entities: [Order] })
+ * const pool = new Pool({ connectionString: process.env.DATABASE_URL })
  * const once = createLedger({ store: postgresStore(pool), transactions: mikroOrm(orm) })
+ * const place = once.operation<{ item: string }>({ name: 'order.place', effect: 'transaction' })
+ * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { item: 'lamp' }, async ({ tx }) => {
+ *   tx.persist(tx.create(Order, { item: 'lamp' }))
+ * })
+ * ```
  */
 export function mikroOrm<Db extends MikroOrmDatabase>(orm: Db): OrmTransactions<MikroOrmTransaction<Db>> {
   checkHandle('mikroOrm', orm?.em ?? orm, { with: ['fork', 'transactional'], wants: 'a `MikroORM` instance' })

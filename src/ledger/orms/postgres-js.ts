@@ -23,8 +23,21 @@ interface Sender {
  *
  * @param db your `sql` on the database of the store
  * @example
- * const sql = postgres(process.env.DATABASE_URL)
- * const once = createLedger({ store: postgresStore(pool), transactions: postgresJs(sql) })
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { postgresStore } from 'onceonly/postgres'
+ * import { postgresJs } from 'onceonly/postgres-js'
+ * import { Pool } from 'pg'
+ * import postgres from 'postgres'
+ *
+ * const url = process.env.DATABASE_URL ?? ''
+ * const store = postgresStore(new Pool({ connectionString: url }))
+ * const once = createLedger({ store, transactions: postgresJs(postgres(url)) })
+ * const place = once.operation<{ item: string }>({ name: 'order.place', effect: 'transaction' })
+ * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { item: 'lamp' }, async ({ tx }) => {
+ *   await tx`insert into orders ${tx({ item: 'lamp' })}`
+ * })
+ * ```
  */
 export function postgresJs<Db extends PostgresJsDatabase>(db: Db): OrmTransactions<PostgresJsTransaction<Db>> {
   checkHandle('postgresJs', db, { with: ['begin', 'unsafe'], wants: 'the `sql` of postgres.js' })

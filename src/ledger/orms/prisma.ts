@@ -39,8 +39,22 @@ interface Sender {
  *
  * @param client your `PrismaClient` on the database of the store
  * @example
- * const client = new PrismaClient({ adapter: new PrismaPg(process.env.DATABASE_URL) })
- * const once = createLedger({ store: postgresStore(pool), transactions: prisma(client) })
+ * ```ts
+ * import { PrismaPg } from '@prisma/adapter-pg'
+ * import { PrismaClient } from '@prisma/client'
+ * import { createLedger } from 'onceonly'
+ * import { postgresStore } from 'onceonly/postgres'
+ * import { prisma } from 'onceonly/prisma'
+ * import { Pool } from 'pg'
+ *
+ * const connectionString = process.env.DATABASE_URL
+ * const client = new PrismaClient({ adapter: new PrismaPg({ connectionString }) })
+ * const once = createLedger({ store: postgresStore(new Pool({ connectionString })), transactions: prisma(client) })
+ * const place = once.operation<{ name: string }>({ name: 'order.place', effect: 'transaction' })
+ * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { name: 'lamp' }, async ({ tx }) => {
+ *   await tx.order.create({ data: { name: 'lamp' } })
+ * })
+ * ```
  */
 export function prisma<Db extends PrismaDatabase>(
   client: Db,

@@ -36,8 +36,23 @@ function isOpen(handle: Sender | null | undefined): boolean {
  *
  * @param db your `Sequelize` on the database of the store
  * @example
- * const db = new Sequelize(process.env.DATABASE_URL)
- * const once = createLedger({ store: postgresStore(pool), transactions: sequelize(db) })
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { postgresStore } from 'onceonly/postgres'
+ * import { sequelize } from 'onceonly/sequelize'
+ * import { Pool } from 'pg'
+ * import { DataTypes, Sequelize } from 'sequelize'
+ *
+ * const url = process.env.DATABASE_URL ?? ''
+ * const db = new Sequelize(url)
+ * const Order = db.define('order', { item: DataTypes.TEXT })
+ * const store = postgresStore(new Pool({ connectionString: url }))
+ * const once = createLedger({ store, transactions: sequelize(db) })
+ * const place = once.operation<{ item: string }>({ name: 'order.place', effect: 'transaction' })
+ * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { item: 'lamp' }, async ({ tx }) => {
+ *   await Order.create({ item: 'lamp' }, { transaction: tx })
+ * })
+ * ```
  */
 export function sequelize<Db extends SequelizeDatabase>(db: Db): OrmTransactions<SequelizeTransaction<Db>> {
   checkHandle('sequelize', db, { with: ['transaction', 'query', 'define'], wants: 'a `Sequelize` instance' })

@@ -49,8 +49,22 @@ async function keptOpen<T>({ queryRunner }: Sender, work: () => Promise<T>): Pro
  *
  * @param dataSource your initialised `DataSource` on the database of the store
  * @example
- * const dataSource = await new DataSource({ type: 'postgres', url: process.env.DATABASE_URL }).initialize()
- * const once = createLedger({ store: postgresStore(pool), transactions: typeorm(dataSource) })
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { postgresStore } from 'onceonly/postgres'
+ * import { typeorm } from 'onceonly/typeorm'
+ * import { Pool } from 'pg'
+ * import { DataSource } from 'typeorm'
+ *
+ * const url = process.env.DATABASE_URL ?? ''
+ * const dataSource = await new DataSource({ type: 'postgres', url }).initialize()
+ * const store = postgresStore(new Pool({ connectionString: url }))
+ * const once = createLedger({ store, transactions: typeorm(dataSource) })
+ * const place = once.operation<{ item: string }>({ name: 'order.place', effect: 'transaction' })
+ * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { item: 'lamp' }, async ({ tx }) => {
+ *   await tx.query('insert into orders (item) values ($1)', ['lamp'])
+ * })
+ * ```
  */
 export function typeorm<Db extends TypeOrmDatabase>(dataSource: Db): OrmTransactions<TypeOrmTransaction<Db>> {
   checkHandle('typeorm', dataSource, { with: ['transaction', 'createQueryRunner'], wants: 'a `DataSource`' })

@@ -2,21 +2,27 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { createLedger, isOnceError } from 'onceonly'
-import type { SqliteStoreOptions } from 'onceonly/sqlite'
+import type { SqliteDriver, SqliteDriverDatabase, SqliteStoreOptions } from 'onceonly/sqlite'
 import { sqliteStore } from 'onceonly/sqlite'
 import { atEnd } from '../../support/stores/postgres/store.ts'
+import type { OpenedOrm } from './app/row.ts'
 import { killInside } from './kill.ts'
 import { freshFile, who } from './shop.ts'
 
-type Sqlite = typeof import('./app/sqlite.ts')
-type Driver = import('./app/sqlite.ts').Driver
+interface FileOrm extends OpenedOrm<object> {
+  readonly driver: SqliteDriver
+  pragma(text: string): unknown
+  connect(): SqliteDriverDatabase
+}
+
+interface Sqlite {
+  kyselyOnFile(path: string): FileOrm
+}
 
 /** Only once it is installed. */
 const sqlite = async () => (await import('./app/sqlite.ts' as string)) as Sqlite
 
-type Made = { readonly driver: Driver }
-
-async function open(t: TestContext, options: (made: Made) => SqliteStoreOptions = (made) => made) {
+async function open(t: TestContext, options: (made: Pick<FileOrm, 'driver'>) => SqliteStoreOptions = (made) => made) {
   const { kyselyOnFile } = await sqlite()
   const path = freshFile(t)
   const orm = kyselyOnFile(path)

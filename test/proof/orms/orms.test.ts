@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { globSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { root } from '../../../tools/command.ts'
+import { examplesOf } from '../../support/examples.ts'
 import { databaseUrl, freshPool, testPostgres } from '../../support/stores/postgres/store.ts'
 import { app, installOrms } from './install.ts'
 import { cases } from './kit.ts'
@@ -23,12 +25,31 @@ import {
 
 /** Every case on every ORM, in one file: they are installed once. */
 
+const orms = join(root, 'src', 'ledger', 'orms')
 const missing = await installOrms()
 const rows = missing === false ? await allRows('server') : []
 
-test('the types of `tx` are those of the ORMs', { skip: missing }, () => {
+test('the types of `tx` are those of the ORMs, and what an editor shows of our entries compiles', {
+  skip: missing,
+}, (t) => {
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
-  assert.equal(execFileSync(process.execPath, [compiler, '-p', app, '--pretty', 'false'], { encoding: 'utf8' }), '')
+  const folder = mkdtempSync(join(tmpdir(), 'onceonly-examples-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  symlinkSync(join(app, 'node_modules'), join(folder, 'node_modules'))
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+  const entries = globSync('*.ts', { cwd: orms })
+  const examples = entries.flatMap((file) => examplesOf(readFileSync(join(orms, file), 'utf8')))
+  assert.equal(examples.length, 8, 'one for each entry')
+  for (const [index, text] of examples.entries()) writeFileSync(join(folder, `${index}.ts`), `${text}\nexport {}\n`)
+  const { include } = JSON.parse(readFileSync(join(app, 'tsconfig.json'), 'utf8')) as { readonly include: string[] }
+  const compilerOptions = { noPropertyAccessFromIndexSignature: false, typeRoots: [join(root, 'node_modules/@types')] }
+  const config = {
+    extends: join(app, 'tsconfig.json'),
+    compilerOptions,
+    include: ['*.ts', ...include.map((each) => join(app, each))],
+  }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  assert.equal(execFileSync(process.execPath, [compiler, '-p', folder, '--pretty', 'false'], { encoding: 'utf8' }), '')
 })
 
 for (const guide of missing === false ? globSync('guide/*.ts', { cwd: app }) : []) {

@@ -81,7 +81,7 @@ async function openFileShop(t: TestContext, row: OrmRow, options: ShopOptions): 
   }
   const rows: Rows = (text, value) => store.sql.query(text, [value])
   const shop = await openOn(t, { url, orm: { ...opened, transactions }, store }, options, rows)
-  return { ...shop, untilBlocked: () => until('a twin waits', () => Promise.resolve(refused > 0)) }
+  return { ...shop, untilBlocked: async () => void (await until('a twin waits', () => Promise.resolve(refused > 0))) }
 }
 
 export function freshFile(t: TestContext): string {
@@ -93,7 +93,7 @@ export function freshFile(t: TestContext): string {
 async function openOn(
   t: TestContext,
   { url, orm, store }: Pick<Shop, 'url' | 'orm' | 'store'>,
-  { schema, beside: _, ...definition }: ShopOptions,
+  { schema, whileRunning }: ShopOptions,
   rows: Rows,
 ): Promise<Omit<Shop, 'untilBlocked'>> {
   const { transactions } = orm
@@ -101,7 +101,11 @@ async function openOn(
   await outbox.prepare()
   const ledger = createLedger({ store, transactions, outbox, background: false })
   atEnd(t, () => ledger.stop())
-  const place = ledger.operation<string>({ name: 'order.place', effect: 'transaction', ...definition })
+  const place = ledger.operation<string>({
+    name: 'order.place',
+    effect: 'transaction',
+    ...(whileRunning === undefined ? {} : { whileRunning }),
+  })
   const prefix = schema === undefined ? '' : `${schema}.`
   return {
     url,

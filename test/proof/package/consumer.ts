@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { examplesOf } from '../../support/examples.ts'
 import { installOwnPackages } from '../../support/own-packages.ts'
 import { npm, root } from './packed.ts'
 
@@ -31,8 +32,10 @@ const borrowed = [
   'express',
   'fastify',
   'hono',
+  'ioredis',
   'koa',
   'kysely',
+  'mariadb',
   'pg',
   'ws',
 ] as const
@@ -125,14 +128,10 @@ function blocksOf(page: string, language: string): readonly string[] {
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, code]) => code ?? '')
 }
 
-/** The blocks after `@example` in the declarations that are published. */
+/** The blocks after `@example` in the declarations that are published; those of ORMs are compiled where the ORMs are. */
 function examplesIn(installed: string): readonly string[] {
   return globSync('dist/**/*.d.ts', { cwd: installed })
+    .filter((file) => !file.includes('/orms/'))
     .toSorted()
-    .flatMap((file) => {
-      const text = readFileSync(join(installed, file), 'utf8')
-      return [...text.matchAll(/^ *\* @example\n *\* ```ts\n(.*?)^ *\* ```$/gms)].map(([, block]) =>
-        (block ?? '').replaceAll(/^ *\* ?/gm, ''),
-      )
-    })
+    .flatMap((file) => examplesOf(readFileSync(join(installed, file), 'utf8')))
 }

@@ -61,7 +61,13 @@ const SETTINGS = `SET SESSION idle_transaction_timeout = ${limits.storeCallMs / 
  * never ends the pool. Give it a `connectionLimit` of three at least, and one more for each transaction that runs at the same
  * time.
  * @example
+ * ```ts
+ * import { createPool } from 'mariadb'
+ * import { createLedger } from 'onceonly'
+ * import { mariadbStore } from 'onceonly/mariadb'
+ *
  * const once = createLedger({ store: mariadbStore(createPool({ host: 'db', user: 'app', database: 'app' })) })
+ * ```
  */
 export function mariadbStore(pool: MariadbPool, options: MariadbStoreOptions = {}): MariadbStore {
   checkPool(pool)

@@ -86,7 +86,13 @@ const CLIENTS_FOR_ROOMS = 6
  * @param pool Your own `pg.Pool`. One client is enough. From three on the store keeps some of them, at most five: two for
  * batches, one that listens, two for durable runs where they are used. It never ends the pool.
  * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { postgresStore } from 'onceonly/postgres'
+ * import { Pool } from 'pg'
+ *
  * const once = createLedger({ store: postgresStore(new Pool({ connectionString: process.env.DATABASE_URL })) })
+ * ```
  */
 export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}): PostgresStore {
   checkPool(pool)

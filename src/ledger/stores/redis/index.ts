@@ -66,7 +66,13 @@ const CLUSTER_BUCKETS = 4
  * @param client Your own client: of `ioredis`, for a server or a cluster, or of `redis`, for a server. The store makes
  * two connections of its own from it, and sends nothing through it.
  * @example
- * const once = createLedger({ store: redisStore(new Redis(process.env.REDIS_URL)) })
+ * ```ts
+ * import { Redis } from 'ioredis'
+ * import { createLedger } from 'onceonly'
+ * import { redisStore } from 'onceonly/redis'
+ *
+ * const once = createLedger({ store: redisStore(new Redis(process.env.REDIS_URL ?? '')) })
+ * ```
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   checkClient(client)

@@ -70,7 +70,12 @@ export interface SqliteStore extends TransactionalStore<SqliteTx>, AsyncDisposab
  *
  * @param path The file; it is made when it is first used. Its folder must exist.
  * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
  * const once = createLedger({ store: sqliteStore('onceonly.db') })
+ * ```
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   const file = checkedPath(path)
