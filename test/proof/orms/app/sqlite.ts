@@ -1,4 +1,5 @@
-import { defineEntity, MikroORM, NodeSqliteDialect, SqliteDriver } from '@mikro-orm/sql'
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { defineEntity, MikroORM, SqliteDriver } from '@mikro-orm/sql'
 import Database from 'better-sqlite3'
 import Knex, { type Knex as KnexTypes } from 'knex'
 import { CamelCasePlugin, type Dialect, Kysely, type KyselyPlugin, SqliteDialect, sql, type Transaction } from 'kysely'
@@ -16,6 +17,26 @@ interface Tables {
 const Order = defineEntity({ name: 'Order', tableName: 'orders', properties: (p) => ({ name: p.text().primary() }) })
 
 const onBetter = (path: string) => new SqliteDialect({ database: new Database(path) })
+
+/** What the dialect uses of a driver, on that of Node. */
+function onNode(path: string): Dialect {
+  const db = new DatabaseSync(path)
+  const values = (given: readonly unknown[]) => given as SQLInputValue[]
+  return new SqliteDialect({
+    database: {
+      close: () => db.close(),
+      prepare: (text) => {
+        const statement = db.prepare(text)
+        return {
+          reader: statement.columns().length > 0,
+          all: (given) => statement.all(...values(given)),
+          run: (given) => statement.run(...values(given)),
+          iterate: (given) => statement.iterate(...values(given)),
+        }
+      },
+    },
+  })
+}
 
 function kyselyOn(dialect: Dialect, plugins: KyselyPlugin[] = []) {
   const db = new Kysely<Tables>({ dialect, plugins })
@@ -36,7 +57,7 @@ const better = { driver: Database }
 export const sqliteRows = [
   fileRow('Kysely on better-sqlite3', better, async (path) => kyselyOn(onBetter(path))),
   fileRow('Kysely on node:sqlite, with CamelCasePlugin', {}, async (path) =>
-    kyselyOn(new NodeSqliteDialect(path), [new CamelCasePlugin()]),
+    kyselyOn(onNode(path), [new CamelCasePlugin()]),
   ),
   fileRow('Knex on better-sqlite3', better, async (path) => {
     const db = Knex({ client: 'better-sqlite3', connection: { filename: path }, useNullAsDefault: true })
