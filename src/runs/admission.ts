@@ -217,7 +217,7 @@ export function createAdmission(
   }
 
   const lettingIn = `place = 'admitted', turn = null, admitted_at = ${at}, state = 'running',
-    taken_before = coalesce(taken_before, taken_at), taken_at = ${at}, deadline_at = ${at} + timeout_ms`
+    taken_before = coalesce(taken_before, taken_at), taken_at = ${at}, deadline_at = case when cancelled_at is null then ${at} + timeout_ms end`
   const freelyText = createLeaseSql(sql, RUNS).takeText({
     endless: 'NULL',
     free: `queue = ? and place = 'waiting' and ended_at is null and exists (select 1 from onceonly_run_queues q

@@ -2,8 +2,8 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { kindOf } from '../ledger/core/option-names.ts'
 import type { Script, SqlRow, SqlSeam, SqlValue } from '../ledger/store/sql.ts'
-import { checkName } from './definition.ts'
 import type { Attributes, AttributeValue } from './entry.ts'
+import { checkName } from './names.ts'
 
 export function checkAttributes(given: unknown): asserts given is Attributes {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {

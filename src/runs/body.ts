@@ -2,7 +2,7 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { checkAttributes } from './attributes.ts'
 import type { Branch, Place } from './branch.ts'
 import { enter, mustBeFree, valueOf, versionOf } from './branch.ts'
-import { runChild } from './child.ts'
+import { queueOfChild, runChild } from './child.ts'
 import { childWork } from './child-plan.ts'
 import { isCleanUp, isStop } from './clean-up-path.ts'
 import type { RunContext } from './context.ts'
@@ -84,7 +84,8 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
     child: async (definition, options) => {
       around.mustKnow(definition)
       const work = childWork(definition, options)
-      return (await next(definition.name, 'child', (place) => runChild(execution, place, work))) as never
+      const queue = queueOfChild(execution, options)
+      return (await next(definition.name, 'child', (place) => runChild(execution, place, work, queue))) as never
     },
     emit: async (name, value) => {
       const plan = recordedText(`The event ${name}`, value)

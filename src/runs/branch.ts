@@ -1,6 +1,6 @@
-import { checkName } from './definition.ts'
 import type { Entry, EntryKind, RecordedValue, ValueTypes } from './entry.ts'
 import { pathOf, stepKey } from './key.ts'
+import { checkName } from './names.ts'
 import { diverged, overlaps } from './problems.ts'
 
 /** One line of execution. Steps within it come one after the other, so that their order can be compared. */

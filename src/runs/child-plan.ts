@@ -4,9 +4,10 @@ import { fingerprintOf } from '../ledger/core/digest.ts'
 import type { OnceError } from '../ledger/core/errors.ts'
 import { badOption, checkOptions } from '../ledger/core/option-names.ts'
 import type { ChildOptions, RunDefinition } from './context.ts'
-import { checkId } from './definition.ts'
 import type { Entry, IfParentEnds } from './entry.ts'
 import { RunError } from './errors.ts'
+import { checkId } from './names.ts'
+import { checkPriority } from './queue.ts'
 import { recordedText } from './recordable.ts'
 
 /** What a body asks of a child, as it is recorded and compared. */
@@ -42,6 +43,8 @@ export function childWork(definition: RunDefinition<never, unknown>, options: Ch
   }
   if (id !== undefined) checkId('child', id)
   if (!policies.includes(ifParentEnds)) badOption('The child', 'ifParentEnds', `is one of ${policies.join(', ')}`)
+  if (key !== undefined) checkId('key of a queue', key)
+  if (priority !== undefined) checkPriority('The child:', priority)
   const plan: ChildPlan = { definition: name, input, ...(id === undefined ? {} : { id }) }
   const text = recordedText(`The input of ${name}`, plan)
   const compared = canonicalValue(JSON.parse(text) as unknown)

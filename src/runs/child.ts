@@ -1,20 +1,30 @@
 import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { OnceError } from '../ledger/core/errors.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
 import type { Place } from './branch.ts'
 import type { ChildResult, ChildWork } from './child-plan.ts'
 import { childFailed, childIdOf, readChild } from './child-plan.ts'
-import { checkId } from './definition.ts'
+import type { ChildOptions } from './context.ts'
 import type { RunRow } from './entry.ts'
+import { COPIED } from './entry.ts'
 import { RunError } from './errors.ts'
+import { begun } from './events.ts'
 import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
 import { withFailure } from './failures.ts'
+import { checkId } from './names.ts'
 import { newRun } from './new-run.ts'
 import { diverged, storableFailure } from './problems.ts'
+import type { Queue } from './queue.ts'
 import { queuedRun } from './queued.ts'
 
 /** Starts the child under this step, once, and returns its result; the parent leaves the memory meanwhile. */
-export async function runChild(execution: Execution, place: Place, work: ChildWork): Promise<unknown> {
+export async function runChild(
+  execution: Execution,
+  place: Place,
+  work: ChildWork,
+  queue: Queue | null,
+): Promise<unknown> {
   mustMatch(place, work)
   const { run, around } = execution
   const { plan, fingerprint } = work
@@ -23,11 +33,11 @@ export async function runChild(execution: Execution, place: Place, work: ChildWo
   if (entry?.state === 'failed') throw childFailed(entry)
   if (entry?.state === 'abandoned') return never()
   const childId = childIdOf(run.id, { ...place, plan })
-  const fresh = childRun(execution, childId, work)
+  const fresh = childRun(execution, childId, work, queue)
   if (entry === null) {
     entry = execution.entry(place, { state: 'waiting', plan, fingerprint })
     const started = await execution.start(entry, fresh)
-    if (started) around.emit({ kind: 'started', runId: childId, definition: work.definition.name })
+    if (started) around.emit(begun(fresh))
   }
   if (entry.state === 'retrying') {
     entry = execution.entry(place, { ...entry, state: 'waiting', dueAt: null })
@@ -55,19 +65,33 @@ export async function runChild(execution: Execution, place: Place, work: ChildWo
 }
 
 function mustMatch({ recorded, stepId, tick }: Place, { fingerprint, plan }: ChildWork): void {
-  if (recorded === null || recorded.fingerprint === fingerprint) return
+  if (recorded === null || recorded.fingerprint === COPIED || recorded.fingerprint === fingerprint) return
   const side = (its: string | null) => ({ step: stepId, tick, plan: decodeValue(its ?? 'null') })
   throw diverged(`The child of ${stepId} is another one than was recorded.`, side(recorded.plan), side(plan))
 }
 
-function childRun({ run, around }: Execution, runId: string, { definition, options }: ChildWork): RunRow {
+function childRun(
+  { run, around }: Execution,
+  runId: string,
+  { definition, options }: ChildWork,
+  queue: Queue | null,
+): RunRow {
   checkId('child', runId)
-  const { id: _id, ifParentEnds = 'cancel', queue, ...given } = options
+  const { ifParentEnds = 'cancel', queue: _, ...given } = options
   const now = around.nearNow()
-  const bound = { parent: run.id, ifParentEnds }
-  if (queue === undefined) return newRun(definition, { ...given, runId }, { worker: null, now, ...bound })
-  const wanted = { ...given, runId, queue }
-  return { ...queuedRun(definition, wanted, around.queueOf(wanted), now), ...bound }
+  const of = { parent: run.id, ifParentEnds }
+  if (queue !== null) return queuedRun(definition, { ...given, runId }, queue, now, of)
+  return newRun(definition, { ...given, runId }, { worker: null, now, ...of })
+}
+
+/** The queue of a child; null for one that begins at once. */
+export function queueOfChild({ run, around }: Execution, { queue: wanted }: ChildOptions<unknown>): Queue | null {
+  if (wanted === undefined) return null
+  const queue = around.queueOf(wanted)
+  if (run.queue?.name !== queue.name || (queue.concurrency ?? queue.perKey) === null) return queue
+  // It would wait for a place that its own parent has.
+  const text = `A child of ${run.id} cannot wait in the queue ${queue.name}, in which its parent has a place.`
+  throw new OnceError('bad_option', text, { next: 'Give it another queue, or none.' })
 }
 
 function encoded(result: ChildResult): string {

@@ -9,7 +9,6 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { createAdmission } from './admission.ts'
 import type { RunDefinition } from './definition.ts'
-import { checkId } from './definition.ts'
 import type { RunEnd } from './ends.ts'
 import { createEnds } from './ends.ts'
 import type { RunRow } from './entry.ts'
@@ -18,12 +17,13 @@ import type { RunEvent } from './events.ts'
 import { createFollowers } from './followers.ts'
 import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery } from './list.ts'
+import { checkId } from './names.ts'
 import { inputOf, newRun, nextId } from './new-run.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
 import type { OutputPage, OutputQuery, RunOutput } from './outputs.ts'
 import { endedLongAgo, stillRunning } from './problems.ts'
 import type { EnqueueOptions, Queue } from './queue.ts'
-import { checkEnqueue, queuesOf } from './queue.ts'
+import { checkEnqueue, queueOf, queuesOf } from './queue.ts'
 import type { QueueOperator } from './queue-operator.ts'
 import { createQueueOperator } from './queue-operator.ts'
 import { createEnqueuing, queuedRun } from './queued.ts'
@@ -169,8 +169,8 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   }
   const definitions = new Map(runs.map((run) => [run.name, run]))
   if (definitions.size < runs.length) throw new OnceError('bad_option', 'Two runs have the same name.')
-  const schedules = schedulesOf(options.schedules ?? [], definitions)
   const queues = queuesOf(options.queues ?? [])
+  const schedules = schedulesOf(options.schedules ?? [], definitions, queues)
   await sql.migrate(RUN_ROOM, runMigrations)
 
   const time = createTime(store, runtime)
@@ -192,7 +192,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       writes,
       tree: createTree(sql, writes),
       mustKnow: checkRegistered,
-      queueOf: (given) => checkEnqueue(queues, given),
+      queueOf: (wanted) => queueOf(queues, wanted),
       clock: time.clock,
       nearNow: time.nearNow,
       signals: holding.signals,
@@ -202,7 +202,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     },
     holding,
     definitions,
-    scheduler: createScheduler(store, schedules),
+    scheduler: createScheduler(store, schedules, queues),
     admission,
     concurrency: options.concurrency ?? limits.runConcurrency,
     leaseMs: options.leaseMs ?? defaults.leaseMs,
@@ -210,6 +210,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     emit,
     left: ({ runId: id, state, result, failure, ended, next }) =>
       ends.announce(id, ended && next === null ? { id, state, result, failure: readFailure(failure) } : null),
+    dropped: (runId) => ends.announce(runId, null),
   })
   if (work) await worker.begin()
   else await admission.register()
@@ -402,11 +403,13 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
 function schedulesOf(
   given: readonly Schedule[],
   definitions: ReadonlyMap<string, RunDefinition>,
+  queues: ReadonlyMap<string, Queue>,
 ): ReadonlyMap<string, Schedule> {
   if (!Array.isArray(given)) {
     throw new OnceError('bad_option', 'createEngine needs `schedules` as a list of what schedule returned.')
   }
-  for (const { name, run } of given) {
+  for (const { name, run, queue } of given) {
+    if (queue !== null) queueOf(queues, queue)
     if (definitions.get(run.name)?.body === run.body) continue
     throw new OnceError(
       'bad_option',

@@ -1,5 +1,8 @@
 import type { Failure } from '../ledger/core/verdict.ts'
 
+/** The fingerprint of a line that a fork copied: other code or another input made it, and nothing is compared with it. */
+export const COPIED = ''
+
 /** One line of a run's journal: the state of one execution of one step. */
 export interface Entry {
   readonly key: string
@@ -13,7 +16,7 @@ export interface Entry {
   readonly attempts: number
   /** When the next attempt, the end of a sleep or of a wait is due, by the store's clock. */
   readonly dueAt: number | null
-  /** Of the declared input, or of what a channel step planned; null where nothing is compared. */
+  /** Of the declared input, or of what a channel step planned; null where nothing is compared, `COPIED` in a fork. */
   readonly fingerprint: string | null
   /** What a channel was asked to do, encoded. */
   readonly plan: string | null
@@ -113,8 +116,10 @@ export interface RunRow {
   /** The run whose step it is. */
   readonly parent: string | null
   readonly ifParentEnds: IfParentEnds | null
-  /** Since when it is cancelled: from then on it only cleans up after itself. */
+  /** Since when it is cancelled, or its time was over: from then on it only cleans up after itself. */
   readonly cancelledAt: number | null
+  /** Its time was over: it fails behind its clean-ups. */
+  readonly timedOut: boolean
   /** The key of the step that it was forked at, and the run of that step. */
   readonly forkedFrom: string | null
   /** The run that it continues, and the one that continues it. */

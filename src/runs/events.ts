@@ -1,4 +1,4 @@
-import type { EntryState, RunState } from './entry.ts'
+import type { EntryState, RunRow, RunState } from './entry.ts'
 
 /** Events of an engine, for logs, metrics and tests. */
 export type RunEvent =
@@ -46,5 +46,12 @@ export type RunEvent =
   | { readonly kind: 'background_failed'; readonly runId: string | null; readonly error: unknown }
   /** The store answers again; so many renewals had failed, of which only the first was reported. */
   | { readonly kind: 'background_recovered'; readonly failures: number }
+
+/** Of a run that is there now: it may have to wait for its queue. */
+export function begun({ id: runId, definition, queue }: Pick<RunRow, 'id' | 'definition' | 'queue'>): RunEvent {
+  return queue === null
+    ? { kind: 'started', runId, definition }
+    : { kind: 'queued', runId, definition, queue: queue.name }
+}
 
 export type StepState = Exclude<EntryState, 'waiting'> | 'replayed'

@@ -21,7 +21,7 @@ import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
 import { Divergence, neverCame, tooLong } from './problems.ts'
-import type { EnqueueOptions, Queue } from './queue.ts'
+import type { Queue } from './queue.ts'
 import { recordedText } from './recordable.ts'
 import type { Tree } from './tree.ts'
 import type { Suspension, Wait, Woken } from './waits.ts'
@@ -36,8 +36,8 @@ export interface Surroundings {
   readonly tree: Tree
   /** Throws where no process would know what to do for a child. */
   mustKnow(definition: { readonly name: string; readonly body: unknown }): void
-  /** Throws where this process does not have the queue of a child. */
-  queueOf(given: EnqueueOptions<unknown> & { readonly runId: string }): Queue
+  /** Throws where this process does not have the queue. */
+  queueOf(wanted: Queue | string): Queue
   /** The store's time, asked. */
   clock(): Promise<number>
   signals(runId: string): Promise<readonly SignalRow[]>
@@ -215,6 +215,8 @@ export function createExecution(
 
   function behind(path: string): Entry | undefined {
     for (const { path: above, recorded, passed } of branches.values()) {
+      // The body may have come to its end, and that may be recorded, when it was cancelled.
+      if (isCleanUp(above) !== isCleanUp(path)) continue
       if (above !== path && isWithin(path, above) && recorded[passed] !== undefined) return recorded[passed]
     }
     return undefined

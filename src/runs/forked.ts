@@ -5,12 +5,12 @@ import type { Script, SqlSeam } from '../ledger/store/sql.ts'
 import { setAttributes } from './attributes.ts'
 import { isWithin } from './branch.ts'
 import { isCleanUp } from './clean-up-path.ts'
-import { checkId } from './definition.ts'
 import type { Attributes, Entry, RunRow } from './entry.ts'
-import { isOpen } from './entry.ts'
+import { COPIED, isOpen } from './entry.ts'
 import { RunError } from './errors.ts'
 import { readWon } from './fork.ts'
 import { stepKey } from './key.ts'
+import { checkId } from './names.ts'
 import { newRun } from './new-run.ts'
 import { entryColumns, entryRecord, runColumns, runOf } from './stored.ts'
 import { startStatement } from './writes.ts'
@@ -27,7 +27,7 @@ export interface ForkOptions {
 }
 
 /** Entries of one statement. */
-const COPIED = 500
+const ENTRIES = 500
 
 /** The step that a fork begins at. */
 function stepOf(run: RunRow, entries: readonly Entry[], { from, tick = 0 }: ForkOptions): Entry {
@@ -57,8 +57,8 @@ export function* forkOne(sql: SqlSeam, old: RunRow, entries: readonly Entry[], o
     throw new RunError('run_conflict', `There is another run ${runId} already.`, { details: { runId } })
   }
   const copied = copyOf(runId, entries, step)
-  for (let first = 0; first < copied.length; first += COPIED) {
-    const records = copied.slice(first, first + COPIED).map((entry) => ({ run_id: runId, ...entryRecord(sql, entry) }))
+  for (let first = 0; first < copied.length; first += ENTRIES) {
+    const records = copied.slice(first, first + ENTRIES).map((entry) => ({ run_id: runId, ...entryRecord(sql, entry) }))
     yield { text: copyText(sql), values: [JSON.stringify(records)] }
   }
   for (const { plan } of copied.filter(({ kind }) => kind === 'attributes')) {
@@ -81,27 +81,29 @@ function copyText({ dialect }: SqlSeam): string {
  */
 function copyOf(runId: string, entries: readonly Entry[], step: Entry): Entry[] {
   const before = entries.filter(({ position, branch }) => position < step.position && !isCleanUp(branch))
-  const decided = before.filter(
-    (entry) => entry.kind === 'race' && entry.result !== null && !isDecidedLater(entry, step),
-  )
+  const later = entries.filter(({ position, branch }) => position >= step.position && !isCleanUp(branch))
+  const open = new Set(before.filter((entry) => entry.kind === 'race' && isDecidedLater(entry, step, later)))
+  const decided = before.filter((entry) => entry.kind === 'race' && entry.result !== null && !open.has(entry))
   return before.flatMap((entry) => {
-    const kept = keptOf(entry, step, decided)
-    return kept === null ? [] : [{ ...kept, key: stepKey(runId, entry.stepId, entry.tick), leadsTo: null }]
+    const kept = keptOf(entry, open.has(entry), decided)
+    if (kept === null) return []
+    return [{ ...kept, key: stepKey(runId, entry.stepId, entry.tick), leadsTo: null, fingerprint: COPIED }]
   })
 }
 
-function keptOf(entry: Entry, step: Entry, decided: readonly Entry[]): Entry | null {
+function keptOf(entry: Entry, isOpenRace: boolean, decided: readonly Entry[]): Entry | null {
   const { kind, state } = entry
   // It stands before its branches only because it keeps values, and those stay.
-  if (kind === 'race' && isDecidedLater(entry, step)) return { ...entry, state: 'waiting', result: null, failures: [] }
+  if (isOpenRace) return { ...entry, state: 'waiting', result: null, failures: [] }
   if (state === 'abandoned') return decided.some((race) => isBehind(race, entry)) ? entry : null
   return kind === 'sleep' || kind === 'race' || !isOpen(state) ? entry : null
 }
 
-/** Whether the step belongs to a turn of this race. */
-function isDecidedLater(race: Entry, step: Entry): boolean {
-  if (!isWithin(step.branch, race.stepId)) return false
-  return race.result === null ? race.at >= step.at : isBehind(race, step)
+/** Whether the step, or another one that is not copied, belongs to this turn of the race. */
+function isDecidedLater(race: Entry, step: Entry, later: readonly Entry[]): boolean {
+  const isOfIt = (entry: Entry) =>
+    isWithin(entry.branch, race.stepId) && (race.result === null ? race.at >= entry.at : isBehind(race, entry))
+  return isOfIt(step) || (!isOpen(race.state) && later.some(isOfIt))
 }
 
 /** Whether a step of a branch was behind the race when it was decided. */

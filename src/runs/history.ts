@@ -120,6 +120,7 @@ const unheld = {
   parent: null,
   ifParentEnds: null,
   cancelledAt: null,
+  timedOut: false,
   forkedFrom: null,
   continues: null,
   continuedAs: null,

@@ -9,7 +9,8 @@ import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { markDue } from './locks.ts'
-import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
+import { timedOutFailure } from './problems.ts'
+import { entryColumns, entryOf, runColumns, runOf, signalOf, TIMED_OUT } from './stored.ts'
 import { HAS_DEADLINE, RUN_TOPIC, RUNS, WORKERS } from './tables.ts'
 import { IS_STRAY } from './tree.ts'
 
@@ -45,7 +46,7 @@ export interface Holding {
    * an idle process is one read.
    */
   dueIn(): Promise<{ readonly dueMs: number | null; readonly timeoutMs: number | null }>
-  /** Ends runs that took too long, also those that a worker drives: answers those. */
+  /** Ends runs that took too long, or has them clean up, also those that a worker drives: answers those. */
   timeOut(): Promise<readonly TimedOutRun[]>
   /** Takes a run on its last takeover, one that has been due for so long. */
   takeLast(worker: string, dueForMs: number): Promise<RunRow | null>
@@ -57,7 +58,8 @@ export interface Holding {
 
 export type ParkedRun = Pick<RunRow, 'definition' | 'takeovers'> & { readonly runId: string }
 
-export type TimedOutRun = Pick<RunRow, 'definition'> & { readonly runId: string }
+/** `ended`: false while it cleans up after itself. */
+export type TimedOutRun = Pick<RunRow, 'definition'> & { readonly runId: string; readonly ended: boolean }
 
 interface HoldingOptions {
   readonly definitions?: Iterable<RunDefinition>
@@ -178,15 +180,26 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     async timeOut() {
       const next = `select id from onceonly_runs where ${HAS_DEADLINE} and deadline_at <= (select ${now})
         order by deadline_at limit ${limits.runTake} ${dialect.lock('for update of onceonly_runs skip locked')}`
-      const text = `update onceonly_runs set state = 'failed', failure = ${dialect.place('text')}, ended_at = ${now},
-          due_at = null, worker = null, fence = fence + 1
+      // One that declared clean-ups is due for a worker, and fails behind them.
+      const text = `update onceonly_runs set worker = null, fence = fence + 1, deadline_at = null,
+          state = case when cleans = 1 then 'running' else 'failed' end,
+          failure = case when cleans = 1 then null else ${dialect.place('text')} end,
+          ended_at = case when cleans = 1 then null else ${now} end, due_at = case when cleans = 1 then ${now} end,
+          cancelled_at = case when cleans = 1 then ${now} end, cleans = case when cleans = 1 then ${TIMED_OUT} else 0 end
         where ${dialect.isAnyOf('id', next)}
-        returning id, definition, parent, case when queue is not null then ${sql.wake(RUN_TOPIC)} end as woken`
+        returning id, definition, parent, ended_at,
+          case when queue is not null or ended_at is null then ${sql.wake(RUN_TOPIC)} end as woken`
       return sql.script(function* () {
-        const ended = yield { text, values: [JSON.stringify(timedOutFailure())] }
-        const parents = ended.flatMap(({ parent }) => (parent as string | null) ?? [])
+        const late = yield { text, values: [JSON.stringify(timedOutFailure())] }
+        const parents = late.flatMap(({ parent, ended_at }) =>
+          ended_at === null ? [] : ((parent as string | null) ?? []),
+        )
         if (parents.length > 0) yield markDue(sql, parents)
-        return ended.map(({ id, definition }) => ({ runId: id as string, definition: definition as string }))
+        return late.map(({ id, definition, ended_at }) => ({
+          runId: id as string,
+          definition: definition as string,
+          ended: ended_at !== null,
+        }))
       })
     },
     async takeLast(worker, dueForMs) {
@@ -211,11 +224,6 @@ const IS_ORPHAN = `worker is not null
 const TAKEOVERS = `(case when exists (select 1 from onceonly_run_steps s where s.run_id = onceonly_runs.id
   and s.at >= onceonly_runs.taken_at and s.state in ('succeeded', 'failed', 'abandoned')) then 1 else takeovers + 1 end)`
 const IS_POISON = `${TAKEOVERS} >= ${limits.runTakeovers}`
-
-function timedOutFailure(): Failure {
-  const message = 'It did not end within its `timeoutMs`. Steps under way were left, and may have happened.'
-  return { name: 'Error', code: 'run_timed_out', message }
-}
 
 function parkedFailure(): Failure {
   const message = `${limits.runTakeovers} workers in a row ended while they drove this run, and nothing was recorded in between. Find out what ends them; then \`resume\` the run, or \`cancel\` it.`

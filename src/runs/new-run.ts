@@ -48,6 +48,7 @@ export function newRun(
     parent,
     ifParentEnds,
     cancelledAt: null,
+    timedOut: false,
     forkedFrom,
     continues,
     continuedAs: null,

@@ -4,7 +4,6 @@ import type { SqlStore } from '../ledger/store/port.ts'
 import type { SqlTx } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import { attributesOf } from './attributes.ts'
-import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, Entry, RunRow } from './entry.ts'
 import { RunError } from './errors.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
@@ -15,13 +14,14 @@ import { historyOf } from './history.ts'
 import type { RunPage, RunQuery } from './list.ts'
 import { listRuns } from './list.ts'
 import { markDue } from './locks.ts'
+import { checkId, checkName } from './names.ts'
 import type { OutputPage, OutputQuery } from './outputs.ts'
 import { readOutputs } from './outputs.ts'
 import { endedLongAgo, noSuchRun, notResolvable, storableFailure } from './problems.ts'
 import { createPuts } from './puts.ts'
 import { recordedText } from './recordable.ts'
 import { isKept } from './replay.ts'
-import { resumeOne } from './resume.ts'
+import { resumeOne, seeingTwins, twinOf } from './resume.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { createTree } from './tree.ts'
 import type { RunView } from './view.ts'
@@ -181,9 +181,9 @@ export function createRunOperator(
       return ended
     },
     async resume(runId) {
-      const resumed = await sql.script(() => resumeOne(sql, runId))
+      const resumed = await seeingTwins(() => sql.script(() => resumeOne(sql, runId)))
       near.wake()
-      if (!resumed) throw notResumable(await row(runId), await clock())
+      if (!resumed) throw notResumable(await row(runId), await clock(), await twinOf(sql, runId))
     },
     async fork(runId, options) {
       const [old, entries] = [await row(runId), await entriesOf(runId)]
@@ -232,12 +232,15 @@ async function isThere(by: Query, runId: string, id: string): Promise<boolean> {
   return (await by('select id from onceonly_run_signals where run_id = ? and id = ?', [runId, id])).length > 0
 }
 
-function notResumable({ id, state, endedAt, queue }: RunRow, now: number): OnceError {
+/** @param twin the run that has the place of its dedupKey */
+function notResumable({ id, state, endedAt, queue, timedOut }: RunRow, now: number, twin: string | null): OnceError {
   if (endedAt !== null && endedAt < now - limits.runKeepMs) return endedLongAgo(id)
-  if (state === 'failed')
-    return notResolvable(`Another run of ${queue?.dedupKey} waits or runs in the queue ${queue?.name}.`)
-  if (state === 'cancelled' && endedAt !== null)
-    return notResolvable(`The run ${id} was cancelled and has cleaned up after itself: fork it, or start another one.`)
+  if (twin !== null)
+    return notResolvable(`The run ${twin} of ${queue?.dedupKey} waits or runs in the queue ${queue?.name}.`)
+  if (endedAt !== null && (state === 'failed' || state === 'cancelled')) {
+    const how = timedOut ? 'took too long' : 'was cancelled'
+    return notResolvable(`The run ${id} ${how} and has cleaned up after itself: fork it, or start another one.`)
+  }
   return notResolvable(`Only a failed, cancelled or parked run can be resumed; ${id} is ${state}.`)
 }
 

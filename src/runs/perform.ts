@@ -11,6 +11,7 @@ import { createAttemptEnd } from './attempt-end.ts'
 import type { Place } from './branch.ts'
 import type { RetryPolicy } from './context.ts'
 import type { Entry, EntryState } from './entry.ts'
+import { COPIED } from './entry.ts'
 import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
 import { allDefinite, ambiguousSince, keyAfter, withFailure, withUnseen } from './failures.ts'
@@ -100,7 +101,7 @@ function abandon(entry: Entry): Entry {
 
 function mustMatch({ recorded, stepId, tick }: Place, { fingerprint, plan }: StepWork): void {
   const before = recorded?.fingerprint ?? null
-  if (before === null || fingerprint === null || before === fingerprint) return
+  if (before === null || before === COPIED || fingerprint === null || before === fingerprint) return
   // Of a declared input only the fingerprint is kept; a plan can be shown.
   const side = (input: string, its: string | null) => ({ step: stepId, tick, input, ...planIn(its) })
   const sides = [side(before, recorded?.plan ?? null), side(fingerprint, plan)] as const

@@ -57,6 +57,11 @@ export function tooLong(runId: string, step: string, most: string): OnceError {
   })
 }
 
+export function timedOutFailure(): Failure {
+  const message = 'It did not end within its `timeoutMs`. Steps under way were left, and may have happened.'
+  return { name: 'Error', code: 'run_timed_out', message }
+}
+
 export function noSuchRun(runId: string): OnceError<'not_found'> {
   return new OnceError('not_found', `There is no run ${runId}.`, { next: 'Check the `runId`.', details: { runId } })
 }

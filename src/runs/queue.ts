@@ -2,8 +2,8 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { nearestName } from '../ledger/core/nearest.ts'
 import { checkOptions, wholeOption } from '../ledger/core/option-names.ts'
-import { checkId, checkName } from './definition.ts'
 import type { Queue, QueueRate } from './entry.ts'
+import { checkId, checkName } from './names.ts'
 
 export type { Queue, QueueRate } from './entry.ts'
 
@@ -90,6 +90,11 @@ export function checkEnqueue(
   if (dedupKey !== undefined) checkId('dedupKey', dedupKey)
   if (delayMs !== undefined) wholeOption('`enqueue`', 'delayMs', delayMs, 0, limits.runQueueDelayMs)
   if (priority !== undefined) checkPriority('`enqueue`', priority)
+  return queueOf(queues, wanted)
+}
+
+/** The queue of this engine, by what a caller gave. */
+export function queueOf(queues: ReadonlyMap<string, Queue>, wanted: Queue | string): Queue {
   const name = typeof wanted === 'string' ? wanted : wanted?.name
   const queue = queues.get(name)
   if (queue !== undefined) return queue
@@ -98,7 +103,7 @@ export function checkEnqueue(
   throw new OnceError('bad_option', `The queue ${String(name)} is not registered: ${advice}`)
 }
 
-function checkPriority(whose: string, priority: number): void {
+export function checkPriority(whose: string, priority: number): void {
   wholeOption(whose, 'priority', priority, -limits.runQueuePriority, limits.runQueuePriority)
 }
 

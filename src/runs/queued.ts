@@ -10,6 +10,7 @@ import { newRun } from './new-run.ts'
 import type { EnqueueOptions, Queue } from './queue.ts'
 import { runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
+import { startStatement } from './writes.ts'
 
 /** A run that is about to wait in a queue. */
 export interface QueuedRun extends RunRow {
@@ -21,24 +22,20 @@ export interface QueuedRun extends RunRow {
 /** The row of a run that is about to be enqueued. */
 export function queuedRun(
   definition: Pick<RunDefinition, 'name' | 'version' | 'timeoutMs'>,
-  given: EnqueueOptions<unknown> & { readonly runId: string },
+  given: Omit<EnqueueOptions<unknown>, 'queue'> & { readonly runId: string },
   { name, priority: usual }: Queue,
   now: number,
+  of: Partial<Pick<RunRow, 'parent' | 'ifParentEnds'>> = {},
 ): QueuedRun {
   const { key = '', delayMs = 0, priority = usual, dedupKey = null } = given
-  const row = newRun(definition, given, { worker: null, now })
+  const row = newRun(definition, given, { worker: null, now, ...of })
   const queue = { name, key, dedupKey, priority, readyAt: now + delayMs, admittedAt: null }
   return { ...row, state: 'queued', dueAt: null, deadlineAt: null, queue, delayMs }
 }
 
 /** Only what `queuedRun` made and is not stored yet has a delay. */
-export function isQueued(run: RunRow): run is QueuedRun {
+function isQueued(run: RunRow): run is QueuedRun {
   return 'delayMs' in run
-}
-
-/** Enters one run into its queue, in a script. It gives a row when there was no run of its id. */
-export function enqueueStatement(sql: SqlSeam, run: QueuedRun): Statement {
-  return { text: insertText(sql), values: [JSON.stringify([recordOf(sql, run, 0)])] }
 }
 
 /** Enters runs into their queues, many with one statement. */
@@ -136,6 +133,12 @@ export function turnText(row: string): string {
     where ${same} and k.queue_key = ${row}.queue_key and k.turn is not null), 0)`
   const first = `coalesce((select min(k.turn) from onceonly_runs k where ${same} and k.place = 'waiting'), 0)`
   return `case when ${last} > ${first} then ${last} else ${first} end`
+}
+
+/** Starts or enqueues a run in a transaction of others. It gives a row when there was no run of its id. */
+export function beginStatement(sql: SqlSeam, run: RunRow): Statement {
+  if (!isQueued(run)) return startStatement(sql, run)
+  return { text: insertText(sql), values: [JSON.stringify([recordOf(sql, run, 0)])] }
 }
 
 function insertText({ now, dialect, wake }: SqlSeam): string {

@@ -9,6 +9,7 @@ import type { RunDefinition } from './definition.ts'
 import type { Difference } from './diff.ts'
 import { differences, isIgnored, longestRising } from './diff.ts'
 import type { Entry, RunRow } from './entry.ts'
+import { COPIED } from './entry.ts'
 import { RunError } from './errors.ts'
 import { readWon } from './fork.ts'
 import { withoutNetwork } from './no-network.ts'
@@ -163,7 +164,8 @@ function resultOf(run: RunRow, end: End): Compared {
     }
     case 'returned': {
       const diff = run.state === 'succeeded' ? differences(original, end.value) : []
-      const isOpen = run.endedAt === null || run.state === 'cancelled'
+      // What the body returned beside its clean-ups does not count.
+      const isOpen = run.endedAt === null || run.state === 'cancelled' || wasLate(run)
       const identical = run.state === 'succeeded' ? diff.length === 0 : isOpen ? null : false
       return { original, replayed: end.value, identical, diff }
     }
@@ -178,6 +180,10 @@ function resultOf(run: RunRow, end: End): Compared {
     case 'stuck':
       return { original, replayed: undefined, identical: run.state === 'succeeded' ? false : null, diff: [] }
   }
+}
+
+function wasLate({ cancelledAt, failure }: RunRow): boolean {
+  return cancelledAt !== null && failure?.code === 'run_timed_out'
 }
 
 function stepsOf(
@@ -221,8 +227,10 @@ function comparedStep(step: ReplayedStep, ignore: readonly string[], moved: bool
     return { ...known, status, originalResult: undefined, replayedResult: plan?.value, identical: false, diff: [] }
   }
   const original = viewOf(recorded)
-  if (plan === undefined)
-    return unplannedStep({ ...step, moved }, recorded, { ...known, originalResult: original, replayedResult: original })
+  const fed = { ...known, originalResult: original, replayedResult: original }
+  if (recorded.fingerprint === COPIED)
+    return { ...fed, evaluated: false, status: moved ? 'moved' : 'same', identical: null, diff: [] }
+  if (plan === undefined) return unplannedStep({ ...step, moved }, recorded, fed)
   const diff = differences(recorded.plan === null ? undefined : decodeValue(recorded.plan), plan.value)
   const counted = diff.filter(({ path }) => !isIgnored(path, [...step.unstable, ...pathsFor(id, ignore)]))
   const status = moved ? 'moved' : counted.length > 0 ? 'changed' : 'same'

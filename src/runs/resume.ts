@@ -1,5 +1,7 @@
+import { isOnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { Script, SqlSeam } from '../ledger/store/sql.ts'
+import { readFailure, TIMED_OUT } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
 
 /**
@@ -16,7 +18,10 @@ export function* resumeOne(sql: SqlSeam, runId: string): Script<boolean> {
     values: [runId, limits.runTakeovers],
   }
   if (parked.length > 0) return true
-  const [before] = yield { text: 'select state from onceonly_runs where id = ?', values: [runId] }
+  const [before] = yield { text: 'select state, failure, cleans from onceonly_runs where id = ?', values: [runId] }
+  // Its time was over, and all that it did is undone.
+  const code = readFailure((before?.['failure'] ?? null) as string | null)?.code
+  if (Number(before?.['cleans']) === TIMED_OUT && code === 'run_timed_out') return false
   // Of a child whose parent has ended no caller waits for the end: it continues by itself.
   const resumed = yield {
     text: `update onceonly_runs set ${beginsAgain(now)}, failure = null, ended_at = null, fence = fence + 1, takeovers = 0,
@@ -56,6 +61,26 @@ export function* resumeOne(sql: SqlSeam, runId: string): Script<boolean> {
 const TWIN = `select 1 from onceonly_runs twin where twin.queue = onceonly_runs.queue
   and twin.dedup_key = onceonly_runs.dedup_key and twin.dedup_key is not null and twin.ended_at is null`
 
+/** The run that is in the way of resuming this one. */
+export async function twinOf({ query }: SqlSeam, runId: string): Promise<string | null> {
+  const text = `select (${TWIN.replace('select 1', 'select twin.id')}) as twin from onceonly_runs where id = ?`
+  const [found] = await query(text, [runId])
+  return (found?.['twin'] ?? null) as string | null
+}
+
+/**
+ * An enqueue may take the place of the dedupKey in the middle. The store refuses that with an error of its own, and shows
+ * the other run when it is asked again.
+ */
+export async function seeingTwins<T>(resume: () => Promise<T>): Promise<T> {
+  try {
+    return await resume()
+  } catch (error) {
+    if (isOnceError(error)) throw error
+    return await resume()
+  }
+}
+
 /**
  * A run of a queue is let in again like any other. The time when it was let in before is overwritten then, so that must not
  * happen while its queue still counts it.
@@ -64,7 +89,8 @@ function beginsAgain(now: string): string {
   const counted = `select case when admitted_at + q.rate_ms > ${now} then admitted_at + q.rate_ms end
     from onceonly_run_queues q where q.name = onceonly_runs.queue`
   return `state = case when queue is null then 'running' else 'queued' end,
-    due_at = case when queue is null then ${now} end, deadline_at = case when queue is null then ${now} + timeout_ms end,
+    due_at = case when queue is null then ${now} end, 
+    deadline_at = case when queue is null and (state = 'cancelled' or cancelled_at is null) then ${now} + timeout_ms end,
     place = case when queue is not null then 'delayed' end,
     ready_at = case when queue is not null then coalesce((${counted}), ${now}) end`
 }

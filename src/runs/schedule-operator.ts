@@ -1,7 +1,7 @@
 import { OnceError } from '../ledger/core/errors.ts'
 import type { SqlSeam } from '../ledger/store/sql.ts'
 import { numberOrNull } from '../ledger/store/sql.ts'
-import { checkId } from './definition.ts'
+import { checkId } from './names.ts'
 import type { CatchUp, Overlap } from './schedule.ts'
 import { createTimes } from './schedule.ts'
 import { RUN_TOPIC } from './tables.ts'

@@ -2,7 +2,8 @@ import { Cron } from 'croner'
 import { OnceError } from '../ledger/core/errors.ts'
 import { checkOptions, kindOf } from '../ledger/core/option-names.ts'
 import type { RunDefinition } from './definition.ts'
-import { checkName } from './definition.ts'
+import { checkName } from './names.ts'
+import type { Queue } from './queue.ts'
 
 export interface RunScheduleOptions<I> {
   /** What is started at every tick. */
@@ -24,6 +25,8 @@ export interface RunScheduleOptions<I> {
    * @default 'last'
    */
   readonly catchUp?: CatchUp
+  /** The queue that lets its runs begin: what defineQueue returned, or its name. @default none, they begin at once */
+  readonly queue?: Queue | string
 }
 
 export type Overlap = 'skip' | 'queue' | 'cancel'
@@ -40,6 +43,8 @@ export interface Schedule {
   readonly timezone: string
   readonly overlap: Overlap
   readonly catchUp: CatchUp
+  /** The name of its queue; null for one whose runs begin at once. */
+  readonly queue: string | null
   /** The input of the run of a tick. */
   inputAt(tick: Date): unknown
   readonly nextAfter: NextAfter
@@ -75,8 +80,9 @@ export function schedule<I>(name: string, options: RunScheduleOptions<I>): Sched
     timezone: true,
     overlap: true,
     catchUp: true,
+    queue: true,
   })
-  const { run, input, cron, timezone = 'UTC', overlap = 'skip', catchUp = 'last' } = options
+  const { run, input, cron, timezone = 'UTC', overlap = 'skip', catchUp = 'last', queue = null } = options
   if (typeof run?.body !== 'function') {
     throw bad(name, `needs a \`run\`: what defineRun returned, not ${kindOf(run)}`)
   }
@@ -90,6 +96,7 @@ export function schedule<I>(name: string, options: RunScheduleOptions<I>): Sched
     timezone,
     overlap,
     catchUp,
+    queue: typeof queue === 'string' ? queue : (queue?.name ?? null),
     inputAt: (tick) => (typeof input === 'function' ? (input as (tick: Date) => I)(tick) : input),
     nextAfter: times,
   }

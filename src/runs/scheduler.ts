@@ -7,9 +7,10 @@ import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import { cancelOne } from './cancel.ts'
 import type { RunRow } from './entry.ts'
 import { newRun } from './new-run.ts'
+import { type Queue, queueOf } from './queue.ts'
+import { beginStatement, queuedRun } from './queued.ts'
 import type { Schedule } from './schedule.ts'
 import { ticksDue } from './ticks.ts'
-import { startIn } from './writes.ts'
 
 /** How often a tick that waits for the end of another run looks for it. */
 const HOLD_MS = 5 * SECOND
@@ -40,6 +41,7 @@ interface DueRow {
 export function createScheduler(
   store: Pick<SqlStore, 'sql' | 'transactions'>,
   schedules: ReadonlyMap<string, Schedule>,
+  queues: ReadonlyMap<string, Queue>,
 ): Scheduler {
   const { sql } = store
   const { dialect, now } = sql
@@ -67,13 +69,15 @@ export function createScheduler(
     let last = row.last_run
     let skipped = 0
     const begin = async (id: string, tick: number) => {
-      const run = newRun(
-        schedule.run,
-        { runId: id, input: schedule.inputAt(new Date(tick)) },
-        { worker: null, now: at },
-      )
+      const given = { runId: id, input: schedule.inputAt(new Date(tick)) }
+      const queue = schedule.queue === null ? null : queueOf(queues, schedule.queue)
+      const run =
+        queue === null
+          ? newRun(schedule.run, given, { worker: null, now: at })
+          : queuedRun(schedule.run, given, queue, at)
+      const { text, values } = beginStatement(sql, run)
       // A clock that was put back comes to a tick again: its run is there already.
-      if (await startIn(tx, sql, run)) started.push(run)
+      if ((await tx.query(text, values)).length > 0) started.push(run)
       last = id
     }
     if (row.wanted !== null) await begin(`schedule:${schedule.name}:${row.wanted}`, at)
@@ -156,6 +160,6 @@ export function createScheduler(
 }
 
 /** What decides when it ticks: processes whose code differs in it leave the schedule to each other. */
-function specOf({ cron, timezone, overlap, catchUp, run }: Schedule): string {
-  return JSON.stringify({ cron, timezone, overlap, catchUp, run: run.name })
+function specOf({ cron, timezone, overlap, catchUp, run, queue }: Schedule): string {
+  return JSON.stringify({ cron, timezone, overlap, catchUp, run: run.name, ...(queue === null ? {} : { queue }) })
 }

@@ -5,7 +5,10 @@ import type { Entry, EntryKind, EntryState, QueuePlace, RunRow, RunState, Signal
 /** How runs and journals stand in their tables, and how they are read back. */
 
 export const runColumns =
-  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts, takeovers, timeout_ms, deadline_at, queue, queue_key, dedup_key, priority, ready_at, admitted_at, parent, if_parent_ends, cancelled_at, forked_from, continues, continued_as'
+  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts, takeovers, timeout_ms, deadline_at, queue, queue_key, dedup_key, priority, ready_at, admitted_at, parent, if_parent_ends, cancelled_at, cleans, forked_from, continues, continued_as'
+
+/** What `cleans` holds of a run that cleans up because its time was over; before that, 1 for one that declared clean-ups. */
+export const TIMED_OUT = 2
 
 export function runOf(row: SqlRow): RunRow {
   const text = (name: string) => row[name] as string
@@ -33,6 +36,7 @@ export function runOf(row: SqlRow): RunRow {
     parent: row['parent'] as string | null,
     ifParentEnds: row['if_parent_ends'] as RunRow['ifParentEnds'],
     cancelledAt: numberOrNull(row['cancelled_at']),
+    timedOut: Number(row['cleans']) === TIMED_OUT,
     forkedFrom: row['forked_from'] as string | null,
     continues: row['continues'] as string | null,
     continuedAs: row['continued_as'] as string | null,

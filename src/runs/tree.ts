@@ -4,12 +4,11 @@ import { setAttributes } from './attributes.ts'
 import { cancelOne, cancelSql, IS_LIVE } from './cancel.ts'
 import type { Attributes, Entry, Holder, RunRow } from './entry.ts'
 import { lockRuns } from './locks.ts'
-import { enqueueStatement, isQueued } from './queued.ts'
-import { resumeOne } from './resume.ts'
+import { beginStatement } from './queued.ts'
+import { resumeOne, seeingTwins } from './resume.ts'
 import { runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
 import type { Writes } from './writes.ts'
-import { startStatement } from './writes.ts'
 
 /** What touches a run and its children at once. A parent hears of an end in the transaction that records it. */
 export interface Tree {
@@ -68,8 +67,7 @@ export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): 
       sql.script(function* () {
         // The fence is checked with the entry: a parent that was cancelled meanwhile starts nothing.
         if ((yield writes.putStatement(holder, entry)).length === 0) return 'lost'
-        const statement = isQueued(child) ? enqueueStatement(sql, child) : startStatement(sql, child)
-        return (yield statement).length > 0 ? 'started' : 'there'
+        return (yield beginStatement(sql, child)).length > 0 ? 'started' : 'there'
       }),
     setAttributes: (holder, entry, attributes) =>
       sql.script(function* () {
@@ -85,16 +83,18 @@ export function createTree(sql: SqlSeam, writes: Pick<Writes, 'putStatement'>): 
         return true
       }),
     resumeChild: (holder, entry, { id, ifParentEnds }) =>
-      sql.script(function* () {
-        const last = yield* lockLast(id, [holder.runId])
-        if ((yield writes.putStatement(holder, entry)).length === 0) return false
-        yield* resumeOne(sql, last)
-        yield {
-          text: 'update onceonly_runs set if_parent_ends = ? where id = ? and parent = ?',
-          values: [ifParentEnds, last, holder.runId],
-        }
-        return true
-      }),
+      seeingTwins(() =>
+        sql.script(function* () {
+          const last = yield* lockLast(id, [holder.runId])
+          if ((yield writes.putStatement(holder, entry)).length === 0) return false
+          yield* resumeOne(sql, last)
+          yield {
+            text: 'update onceonly_runs set if_parent_ends = ? where id = ? and parent = ?',
+            values: [ifParentEnds, last, holder.runId],
+          }
+          return true
+        }),
+      ),
     abandonChild: (holder, entry, childId) =>
       sql.script(function* () {
         const last = yield* lockLast(childId, [holder.runId])

@@ -31,6 +31,7 @@ test('a failed poll for runs is reported once, however many callers waited for i
     pollMs: 60_000,
     emit: (event) => events.push(event),
     left: () => {},
+    dropped: () => {},
   })
   await worker.begin()
   const asked = Array.from({ length: 20 }, () => worker.look())

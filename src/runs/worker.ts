@@ -17,13 +17,13 @@ import type { RunDefinition } from './definition.ts'
 import type { End } from './determinism.ts'
 import { createCheck } from './determinism.ts'
 import type { RunRow } from './entry.ts'
-import type { RunEvent } from './events.ts'
+import { begun, type RunEvent } from './events.ts'
 import type { Execution, Surroundings } from './execution.ts'
 import { createExecution } from './execution.ts'
 import { keepLast } from './fork.ts'
 import type { Holding } from './holding.ts'
 import { newRun, nextId } from './new-run.ts'
-import { storableFailure } from './problems.ts'
+import { storableFailure, timedOutFailure } from './problems.ts'
 import { recordable } from './recordable.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Leaving } from './writes.ts'
@@ -41,6 +41,8 @@ export interface WorkerOptions {
   emit(event: RunEvent): void
   /** A run was put down, and this is how it stands. */
   left(leaving: Leaving): void
+  /** A run was taken away, by a change that is recorded. */
+  dropped(runId: string): void
 }
 
 /** Takes runs that are due and drives them. Its one lease covers all of them. */
@@ -125,7 +127,11 @@ export function createWorker(options: WorkerOptions): Worker {
     else if (!draining) await arrive()
     const { orphans, strays } = await holding.anyLeft()
     if (orphans) await freeOrphans()
-    if (strays) for (const runId of await around.tree.passDown()) drop(runId)
+    if (strays) await passDown()
+  }
+
+  async function passDown(): Promise<void> {
+    for (const runId of await around.tree.passDown()) drop(runId)
   }
 
   async function freeOrphans(): Promise<void> {
@@ -179,11 +185,14 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function timeOut(): Promise<void> {
-    for (const { runId, definition } of await holding.timeOut()) {
+    const late = await holding.timeOut()
+    for (const { runId, definition, ended } of late) {
       drop(runId)
-      emit({ kind: 'left', runId, definition, state: 'failed' })
+      if (ended) emit({ kind: 'left', runId, definition, state: 'failed' })
       more = true
     }
+    // A crash before this leaves their children to the next upkeep of any worker.
+    if (late.length > 0) await passDown()
     // Another process may have ended one that is driven here.
     const now = around.nearNow()
     if ([...executions].some(({ run: { deadlineAt } }) => deadlineAt !== null && deadlineAt <= now)) await compareHeld()
@@ -212,11 +221,12 @@ export function createWorker(options: WorkerOptions): Worker {
     if (draining) return
     const { started, cancelled } = await scheduler.start()
     for (const runId of cancelled) drop(runId)
-    for (const { id: runId, definition } of started) emit({ kind: 'started', runId, definition })
+    for (const run of started) emit(begun(run))
   }
 
   function drop(runId: string): void {
     for (const execution of executions) if (execution.run.id === runId) execution.lose()
+    options.dropped(runId)
   }
 
   /** What happened to runs in memory, where one of their branches waits for it while others act. */
@@ -467,8 +477,10 @@ function leavingOf(execution: Execution, end: Exclude<End, { kind: 'lost' }>, de
         result: end.input,
         next: nextOf(execution, definition, end.input),
       }
-    case 'cleaned':
+    case 'cleaned': {
+      if (run.timedOut) return { ...holder, ...blank, state: 'failed', failure: JSON.stringify(timedOutFailure()) }
       return { ...holder, ...blank, state: 'cancelled' }
+    }
     case 'threw':
       return failed(end.error)
   }

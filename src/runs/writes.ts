@@ -138,13 +138,7 @@ async function startAll(
   })
 }
 
-/** Starts a run inside of a transaction, for any worker. False when there is one of its id. */
-export async function startIn(tx: SqlTx, sql: SqlSeam, run: RunRow): Promise<boolean> {
-  const { text, values } = startStatement(sql, run)
-  return (await tx.query(text, values)).length > 0
-}
-
-/** The same in a script. It gives a row when there was no run of its id. */
+/** Starts a run in a script, for any worker. It gives a row when there was no run of its id. */
 export function startStatement(sql: SqlSeam, run: RunRow): Statement {
   return { text: insertText(sql), values: insertValues(sql, [run]) }
 }

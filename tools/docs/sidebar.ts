@@ -50,6 +50,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     'reference/first-mistakes',
     'reference/providers',
     'reference/retention',
+    'reference/runs-elsewhere',
     'reference/state-machine',
     'reference/glossary',
     'reference/checklist',

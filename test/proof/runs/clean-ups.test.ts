@@ -3,7 +3,7 @@ import type { RunContext } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
 import type { RunWorld } from '../../support/runs/world.ts'
-import { onEveryRunStore } from '../../support/runs/world.ts'
+import { onEveryRunStore, untilState, watched } from '../../support/runs/world.ts'
 
 const HOUR = 3_600_000
 
@@ -132,5 +132,85 @@ onEveryRunStore(
     await world.advance(2 * HOUR)
     assert.equal(await result(), 1)
     assert.equal(calls, 1)
+  },
+)
+
+onEveryRunStore('a run that takes too long cleans up after itself before it fails', async (world) => {
+  const done: string[] = []
+  let isBroken = true
+  const nap = defineRun('nap', (run) => run.sleep('nap', 3 * HOUR))
+  const run = defineRun(
+    'r',
+    async (context) => {
+      await context.onCancel('undo', async (cleanUp) => {
+        await cleanUp.step('first', () => done.push('first'))
+        await cleanUp.sleep('breath', 2 * HOUR)
+        await cleanUp.step('second', { semantics: 'transactional', retry: { attempts: 1 } }, async () => {
+          if (isBroken) throw new Error('away')
+          done.push('second')
+        })
+      })
+      await context.step('do', () => done.push('do'))
+      await context.child(nap, { input: null })
+    },
+    { timeoutMs: HOUR },
+  )
+  const parent = defineRun('parent', (context) =>
+    context.child(run, { input: null, id: 'late' }).catch((error: unknown) => (error as { code: string }).code),
+  )
+  const engine = await world.engine({ runs: [run, nap, parent] })
+  const { start, get, resume, replay, cancel } = engine
+  const waiting = await start(parent, { runId: 'p', input: null })
+  await untilState(engine, 'late~nap', 'sleeping')
+  await world.advance(HOUR)
+  await until(
+    'it breathes',
+    () => get('late'),
+    ({ state, cancelledAt }) => state === 'sleeping' && cancelledAt !== null,
+  )
+  assert.equal((await get('late~nap')).state, 'cancelled', 'its children end with it')
+  assert.equal((await get('p')).state, 'sleeping', 'its parent waits for the clean-ups')
+  assert.equal(await cancel('late'), false)
+  await world.advance(2 * HOUR)
+  assert.equal(await waiting.result(), 'child_failed')
+  assert.match((await get('late')).failure?.message ?? '', /away/)
+  assert.deepEqual(done, ['do', 'first'])
+  // Its clean-up failed: that is what a resume takes up. Then the run has no time any more.
+  isBroken = false
+  await resume('late')
+  await until(
+    'it has ended',
+    () => get('late'),
+    ({ endedAt }) => endedAt !== null,
+  )
+  const { state, failure } = await get('late')
+  assert.deepEqual([state, failure?.code, done], ['failed', 'run_timed_out', ['do', 'first', 'second']])
+  await assert.rejects(resume('late'), /took too long and has cleaned up/)
+  assert.equal((await replay('late')).verdict, 'identical')
+})
+
+onEveryRunStore(
+  'a run that is cancelled when its body has ended, and its end is not recorded, cleans up',
+  async (world) => {
+    const done: string[] = []
+    const run = defineRun('r', async (context) => {
+      await context.onCancel('undo', (cleanUp) => cleanUp.step('undo', () => done.push('undone')))
+      await context.step('do', () => done.push('did'))
+      return context.uuid()
+    })
+    const other = await world.engine({ runs: [run], work: false })
+    let isCut = false
+    const { start, handle } = await world.engine({ runs: [run] }, (store) =>
+      watched(store, async (text, send) => {
+        if (text.includes('set state = x.state') && !isCut) {
+          isCut = true
+          assert.equal(await other.cancel('b'), true)
+        }
+        return send()
+      }),
+    )
+    await start(run, { runId: 'b', input: null })
+    await assert.rejects(handle('b').result(), { code: 'run_cancelled' })
+    assert.deepEqual(done, ['did', 'undone'])
   },
 )

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { defineRun } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
-import { onEveryRunStore } from '../../support/runs/world.ts'
+import { onEveryRunStore, untilState } from '../../support/runs/world.ts'
 
 const HOUR = 3_600_000
 
@@ -115,4 +115,73 @@ onEveryRunStore('a fork of a run that was cancelled goes another way, and has it
   await cancel('three')
   await ends('three')
   assert.deepEqual(freed, ['one', 'three'])
+})
+
+onEveryRunStore('what a fork copies is not compared with what its code and its input would do', async (world) => {
+  const sent: unknown[] = []
+  const leaf = defineRun('leaf', async (_run, name: string) => name)
+  const run = defineRun('r', async (context, name: string) => {
+    const planned = { plan: () => ({ name, of: context.runId }), act: (plan: object) => void sent.push(plan) }
+    await context.emit('named', name)
+    await context.setAttributes({ name })
+    await context.step('before', planned)
+    await context.step('declared', { input: name }, () => null)
+    const child = await context.child(leaf, { input: name })
+    await context.step('behind', planned)
+    return child
+  })
+  const { start, fork, handle, replay } = await world.engine({ runs: [run, leaf], checkDeterminism: true })
+  assert.equal(await (await start(run, { runId: 'one', input: 'Ann' })).result(), 'Ann')
+  await fork('one', { runId: 'two', from: 'behind', input: 'Bob' })
+  assert.equal(await handle('two').result(), 'Ann', 'the child has its result')
+  assert.deepEqual(sent, [
+    { name: 'Ann', of: 'one' },
+    { name: 'Ann', of: 'one' },
+    { name: 'Bob', of: 'two' },
+  ])
+  const { verdict, steps } = await replay('two')
+  assert.equal(verdict, 'identical')
+  assert.deepEqual(
+    steps.map(({ id, evaluated }) => [id, evaluated]),
+    [
+      ['named', false],
+      ['attributes', false],
+      ['before', false],
+      ['declared', false],
+      ['leaf', false],
+      ['behind', true],
+    ],
+  )
+})
+
+onEveryRunStore('a race beside the step that was decided later is open in the fork', async (world) => {
+  const did: string[] = []
+  const run = defineRun('r', (context) =>
+    context.all('both', {
+      left: async (branch) => {
+        // The race has a line of its own from its beginning, because of this.
+        branch.now()
+        const { winner } = await branch.race('first', {
+          signal: async (inside) => {
+            await inside.waitFor('go')
+            return inside.step('won', () => did.push('won'))
+          },
+          timer: (inside) => inside.sleep('long', HOUR),
+        })
+        return winner
+      },
+      right: (branch) => branch.step('beside', () => did.push('beside')),
+    }),
+  )
+  const engine = await world.engine({ runs: [run] })
+  const { result } = await engine.start(run, { runId: 'one', input: null })
+  await untilState(engine, 'one', 'sleeping')
+  await engine.signal('one', 'go', null)
+  assert.deepEqual(await result(), { left: 'signal', right: 1 })
+  await engine.fork('one', { runId: 'two', from: 'both/right/beside' })
+  await untilState(engine, 'two', 'sleeping')
+  await world.advance(HOUR)
+  assert.deepEqual(await engine.handle('two').result(), { left: 'timer', right: 3 })
+  assert.deepEqual(did, ['beside', 'won', 'beside'])
+  assert.equal((await engine.replay('two')).verdict, 'identical')
 })
