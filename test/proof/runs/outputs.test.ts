@@ -50,21 +50,30 @@ onEveryRunStore('a run emits each event once and in order, read behind a cursor 
 
 onEveryRunStore('no event is visible before one that was emitted earlier beside it', async (world) => {
   const held = Promise.withResolvers<void>()
+  const isSent = Promise.withResolvers<void>()
+  // The second one begins when the first is on its way: a write of its own, which would not wait for that one.
   const both = defineRun('both', (run) =>
-    run.all('both', { a: (branch) => branch.emit('a', 'first'), b: (branch) => branch.emit('b', 'second') }),
+    run.all('both', {
+      a: (branch) => branch.emit('a', 'first'),
+      b: (branch) => isSent.promise.then(() => branch.emit('b', 'second')),
+    }),
   )
+  const other = defineRun('other', async () => null)
   let isFirst = true
-  const engine = await world.engine({ runs: [both] }, (store) =>
+  const engine = await world.engine({ runs: [both, other] }, (store) =>
     watched(store, async (text, send) => {
       if (text.includes('insert into onceonly_run_steps') && isFirst) {
         isFirst = false
+        isSent.resolve()
         await held.promise
       }
       return send()
     }),
   )
   const handle = await engine.start(both, { runId: 'r', input: null })
-  await new Promise((resolve) => setImmediate(resolve))
+  await isSent.promise
+  // What would not wait is written before a run that begins now has ended.
+  await (await engine.start(other, { runId: 'o', input: null })).result()
   assert.deepEqual((await engine.events('r')).events, [])
   held.resolve()
   await handle.result()
@@ -138,4 +147,35 @@ onEveryRunStore('runs are listed by attributes, time and parent, page by page', 
   assert.equal((await idsOf({ startedBefore: startedAt + HOUR })).length, 12)
   assert.equal((await replay('r3')).verdict, 'identical')
   await assert.rejects(list({ atributes: {} } as never), { code: 'bad_option' })
+})
+
+onEveryRunStore('a dry replay publishes nothing and sets no attributes, and shows other ones', async (world) => {
+  const coded = (of: number, more: boolean) =>
+    defineRun('told', async (run) => {
+      await run.setAttributes({ of })
+      await run.emit('progress', { step: 1, of })
+      if (more) await run.emit('more', null)
+      return run.step('end', () => 'end')
+    })
+  const old = coded(2, false)
+  const one = await world.engine({ runs: [old] })
+  await (await one.start(old, { runId: 'r', input: null })).result()
+  const before = [await one.events('r'), (await one.get('r')).attributes]
+  const two = await world.engine({ runs: [coded(3, true)], work: false })
+  const { verdict, performed, steps } = await two.replay('r')
+  assert.deepEqual([verdict, performed], ['diverged', 0])
+  assert.deepEqual(
+    steps.map(({ id, status, diff }) => [id, status, ...diff.map(({ path, replayed }) => [path, replayed])]),
+    [
+      ['attributes', 'changed', ['$.of', 3]],
+      ['progress', 'changed', ['$.of', 3]],
+      ['more', 'added'],
+      ['end', 'same'],
+    ],
+  )
+  const ignored = await (await world.engine({ runs: [coded(3, false)], work: false })).replay('r', {
+    ignore: ['*: $.of'],
+  })
+  assert.equal(ignored.verdict, 'identical-but-for-ignored-paths')
+  assert.deepEqual([await one.events('r'), (await one.get('r')).attributes], before)
 })

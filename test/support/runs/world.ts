@@ -1,13 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import type { SqlStore } from 'onceonly'
 import { postgresStore } from 'onceonly/postgres'
-import type { Engine, EngineOptions, RunEvent } from 'onceonly/run'
+import type { Engine, EngineOptions, RunEvent, RunState } from 'onceonly/run'
 import { createEngine } from 'onceonly/run'
 import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
+import { until } from '../../../src/testing/until.ts'
 import { createDatabase } from '../../../tools/servers/database.ts'
 
 /** Runs on one store: several engines on the same data, as several processes have them. */
@@ -85,36 +86,85 @@ export function watched(
   return { ...store, sql: { ...sql, query }, transactions }
 }
 
+/** A store in a place, and what is open on it. */
+async function openWorld(place: Place): Promise<{ readonly world: RunWorld; end(): Promise<void> }> {
+  const opened = await place.open()
+  const engines: Engine[] = []
+  const events: RunEvent[] = []
+  const first = opened.store()
+  return {
+    world: {
+      events,
+      store: opened.store,
+      async engine(options, around = (store) => store) {
+        const engine = await createEngine({
+          pollMs: 20,
+          on: (event) => events.push(event),
+          ...options,
+          store: around(opened.store()),
+        })
+        engines.push(engine)
+        return engine
+      },
+      advance: (ms) => first.clock.advance(ms, { timeoutMs: 60_000 }),
+    },
+    async end() {
+      for (const engine of engines) await engine.stop()
+      await opened.end()
+    },
+  }
+}
+
 /** The same test on every store that can keep runs. */
 export function onEveryRunStore(title: string, body: (world: RunWorld) => Promise<void>): void {
   describe(title, () => {
     for (const place of places) {
       test(place.name, { skip: place.skip }, async () => {
-        const opened = await place.open()
-        const engines: Engine[] = []
-        const events: RunEvent[] = []
-        const first = opened.store()
+        const { world, end } = await openWorld(place)
         try {
-          await body({
-            events,
-            store: opened.store,
-            async engine(options, around = (store) => store) {
-              const engine = await createEngine({
-                pollMs: 20,
-                on: (event) => events.push(event),
-                ...options,
-                store: around(opened.store()),
-              })
-              engines.push(engine)
-              return engine
-            },
-            advance: (ms) => first.clock.advance(ms, { timeoutMs: 60_000 }),
-          })
+          await body(world)
         } finally {
-          for (const engine of engines) await engine.stop()
-          await opened.end()
+          await end()
         }
       })
     }
   })
+}
+
+/** What one behaviour needs of the engine that it shares with others: its names must be its own. */
+export interface Behaviour extends Pick<EngineOptions, 'queues' | 'schedules'> {
+  readonly runs: EngineOptions['runs']
+  play(engine: Engine, world: RunWorld): Promise<void>
+}
+
+/** Behaviours of one file, one after the other on one engine for each store, which costs little for each of them. */
+export function behaviours(made: readonly (readonly [title: string, make: () => Behaviour])[]): void {
+  for (const place of places) {
+    describe(place.name, { skip: place.skip }, () => {
+      const all = made.map(([title, make]) => ({ title, ...make() }))
+      let opened: Awaited<ReturnType<typeof openWorld>> | null = null
+      let engine: Engine | null = null
+      before(async () => {
+        opened = await openWorld(place)
+        engine = await opened.world.engine({
+          runs: all.flatMap(({ runs }) => runs),
+          queues: all.flatMap(({ queues = [] }) => queues),
+          schedules: all.flatMap(({ schedules = [] }) => schedules),
+        })
+      })
+      after(() => opened?.end())
+      for (const { title, play } of all) {
+        test(title, () => play(engine as Engine, (opened as NonNullable<typeof opened>).world))
+      }
+    })
+  }
+}
+
+/** Until the run is in a state. */
+export function untilState(engine: Engine, runId: string, wanted: RunState): Promise<unknown> {
+  return until(
+    `${runId} is ${wanted}`,
+    () => engine.get(runId).catch(() => null),
+    (view) => view?.state === wanted,
+  )
 }
