@@ -16,6 +16,13 @@ export type Rule =
   | 'too_fast'
   | 'too_early'
   | 'passed_over'
+  | 'not_undone'
+  | 'undone_out_of_order'
+  | 'undone_without_cancel'
+  | 'acted_after_cancel'
+  | 'cancelled_by_none'
+  | 'attributes_differ'
+  | 'event_missed'
 
 export type Breaks = (rule: Rule, text: string) => void
 
@@ -30,7 +37,11 @@ export interface World {
   readonly database: SimulatedDatabase
   readonly outside: Outside
   readonly programs: ReadonlyMap<string, readonly Part[]>
+  /** Also of a run that continues or was forked; null for a child. */
+  programOf(runId: string): readonly Part[] | null
   readonly breaks: Breaks
   isCalm(): boolean
+  /** The operator cancels and forks often. */
+  readonly busyOperator: boolean
   join(process: SimulatedProcess, work: boolean): Promise<Member>
 }

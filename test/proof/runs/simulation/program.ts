@@ -8,7 +8,9 @@ import { channelKinds } from './provider.ts'
 
 /** One thing that a run does; a run is a list of them. */
 export type Part =
-  | { readonly kind: 'plain' | 'emit'; readonly id: string }
+  | { readonly kind: 'plain' | 'emit' | 'label'; readonly id: string }
+  /** Declares a clean-up for the case of a cancel. */
+  | { readonly kind: 'undo'; readonly id: string; readonly parts: readonly Part[] }
   | { readonly kind: 'child'; readonly id: string; readonly ms: number }
   | { readonly kind: 'send'; readonly id: string; readonly channel: ChannelKind; readonly cursed: boolean }
   | { readonly kind: 'sleep'; readonly id: string; readonly ms: number }
@@ -36,12 +38,16 @@ function makePart(random: Random, depth: number, id: string): Part {
     'race',
     'approval',
     'emit',
+    'label',
+    'undo',
+    'undo',
     'child',
     'child',
   ] as const)
   switch (kind) {
     case 'plain':
     case 'emit':
+    case 'label':
     case 'wait':
       return { kind, id }
     case 'child':
@@ -59,7 +65,32 @@ function makePart(random: Random, depth: number, id: string): Part {
     }
     case 'approval':
       return makeApproval(random, id)
+    case 'undo':
+      return { kind, id, parts: makeUndo(random, id) }
   }
+}
+
+/** Short programs that declare clean-ups, label themselves, and wait in between: where cancels and forks find them. */
+export function makeUndone(random: Random): readonly Part[] {
+  const undo = (id: string): Part => ({ kind: 'undo', id, parts: makeUndo(random, id) })
+  const send = (id: string): Part => ({ kind: 'send', id, channel: random.pick(channelKinds), cursed: false })
+  const nap = (id: string): Part => ({ kind: 'sleep', id, ms: random.pick([2 * MINUTE, 12 * MINUTE]) })
+  const race: Part = { kind: 'race', id: 'r', branches: { left: [nap('rl'), send('rs')], right: [send('rr')] } }
+  const child: Part = { kind: 'child', id: 'c', ms: 12 * MINUTE }
+  const left = random.pick([race, race, child])
+  const beside: Part = { kind: 'all', id: 'b', branches: { left: [left], right: [nap('bn'), send('bs')] } }
+  const middle = random.pick([beside, beside, beside, child, nap('m')])
+  return [undo('u'), { kind: 'label', id: 'l' }, send('s'), undo('v'), middle, nap('n'), send('t')]
+}
+
+function makeUndo(random: Random, id: string): readonly Part[] {
+  const send: Part = { kind: 'send', id: `${id}undo`, channel: random.pick(channelKinds), cursed: false }
+  const before: Part = random.pick([
+    { kind: 'plain', id: `${id}before` },
+    { kind: 'sleep', id: `${id}before`, ms: 2 * MINUTE },
+    { kind: 'child', id: `${id}before`, ms: 2 * MINUTE },
+  ])
+  return random.chance(0.5) ? [send] : [before, send]
 }
 
 /** A signal, or two timers, against time: a race between waits, with or without a step before them. */
@@ -85,9 +116,15 @@ function makeApproval(random: Random, id: string): Part {
 
 /** The parts of a program, with those in its branches. */
 export function everyPart(parts: readonly Part[]): readonly Part[] {
-  return parts.flatMap((part) =>
-    'branches' in part ? [part, ...Object.values(part.branches).flatMap(everyPart)] : [part],
-  )
+  return parts.flatMap((part) => {
+    if ('parts' in part) return [part, ...everyPart(part.parts)]
+    return 'branches' in part ? [part, ...Object.values(part.branches).flatMap(everyPart)] : [part]
+  })
+}
+
+/** The run that a run repeats or continues: `run 1` of `run 1#2` and `run 1.fork`; null for a child. */
+export function originOf(runId: string): string | null {
+  return runId.includes('~') ? null : (/^[^.#]*/.exec(runId)?.[0] ?? null)
 }
 
 export interface Stage {
@@ -126,6 +163,10 @@ async function followPart(run: RunContext, part: Part, stage: Stage): Promise<un
     }
     case 'emit':
       return run.emit(part.id, part.id)
+    case 'label':
+      return run.setAttributes({ [`${part.id} of ${run.runId.replaceAll('#', '+')}`]: part.id, last: part.id })
+    case 'undo':
+      return run.onCancel(part.id, (cleanUp) => follow(cleanUp, part.parts, stage))
     case 'child':
       return run.child(leaf, { input: { id: part.id, ms: part.ms } })
     case 'sleep':

@@ -1,12 +1,14 @@
+import type { RunContext } from 'onceonly/run'
 import { createEngine, defineRun } from 'onceonly/run'
 import { HOUR, MINUTE } from '../../../../src/ledger/core/limits.ts'
+import type { Random } from '../../../../src/testing/random.ts'
 import type { SimulatedProcess } from '../../../support/simulation.ts'
 import { createSimulation } from '../../../support/simulation.ts'
 import { createSimulatedDatabase } from './database.ts'
-import { judge, judgeReplays, stateOf } from './judge.ts'
+import { judge, judgeReplays, stateOf, watchCancels, watchEvents } from './judge.ts'
 import { attend, startAll } from './operator.ts'
 import type { Breaks, Member, Rule, World } from './parts.ts'
-import { everyPart, follow, leaf, makeProgram } from './program.ts'
+import { everyPart, follow, leaf, makeProgram, makeUndone, originOf } from './program.ts'
 import { createOutside } from './provider.ts'
 import { line, makeQueued, watchQueue } from './queue.ts'
 
@@ -35,22 +37,31 @@ export interface Size {
   readonly programs?: number
   /** Short runs in a queue. @default 6 */
   readonly queued?: number
+  /** Programs with clean-ups, and an operator who cancels and forks often. @default false */
+  readonly busyOperator?: boolean
+}
+
+/** Some runs have little time, and some continue as new ones. */
+function makeWay(random: Random, often: boolean): { readonly isHasty: boolean; readonly turns: number } {
+  return { isHasty: random.chance(often ? 0.5 : 0.2), turns: random.chance(often ? 0.5 : 0.2) ? 1 : 0 }
 }
 
 /** Runs of one seed: made-up programs, workers that crash, pause and stop, lost answers, jumps of the clock, an operator. */
 export async function simulateRuns(seed: number, size: Size = {}): Promise<SimulatedRuns> {
-  const { programs: count = PROGRAMS, queued: queuedCount = QUEUED } = size
+  const { programs: count = PROGRAMS, queued: queuedCount = QUEUED, busyOperator = false } = size
   const simulation = createSimulation({ seed })
   const { random } = simulation
   const isCalm = () => simulation.now() >= CALM_MS
   const database = createSimulatedDatabase(simulation, START_MS)
   const outside = createOutside(simulation, isCalm)
-  const made = Array.from({ length: count }, () => makeProgram(random))
+  const made = Array.from({ length: count }, () => (busyOperator ? makeUndone(random) : makeProgram(random)))
   const queued = makeQueued(random, queuedCount)
   const programs = new Map([
     ...[...made, ...made].map((program, index) => [`run ${index}`, program] as const),
     ...[...queued].map(([runId, { parts }]) => [runId, parts] as const),
   ])
+  const ways = new Map([...programs.keys()].map((runId) => [runId, makeWay(random, busyOperator)]))
+  const programOf = (runId: string) => programs.get(originOf(runId) ?? '') ?? null
   const seen = new Map<string, string>()
   let broken: SimulatedRuns['broken'] = null
   let crashes = 0
@@ -75,11 +86,17 @@ export async function simulateRuns(seed: number, size: Size = {}): Promise<Simul
   } as const
 
   async function join(process: SimulatedProcess, work: boolean): Promise<Member> {
-    const program = defineRun('program', (run) => follow(run, programs.get(run.runId) ?? [], { process, outside, saw }))
+    const stage = { process, outside, saw }
+    const body = async (run: RunContext, turns: number): Promise<unknown> => {
+      const value = await follow(run, programOf(run.runId) ?? [], stage)
+      return turns > 0 ? run.continueAsNew(turns - 1) : value
+    }
+    const program = defineRun('program', body)
+    const hasty = defineRun('hasty', body, { timeoutMs: 20 * MINUTE })
     const store = database.connect(process, wire)
     const engine = await createEngine({
       store,
-      runs: [program, leaf],
+      runs: [program, hasty, leaf],
       queues: [line],
       runtime: process.runtime,
       work,
@@ -89,8 +106,9 @@ export async function simulateRuns(seed: number, size: Size = {}): Promise<Simul
       engine,
       async start(runId) {
         const ticket = queued.get(runId)?.ticket
-        if (ticket === undefined) await engine.start(program, { runId, input: null })
-        else await engine.enqueue(program, { queue: line, runId, input: null, ...ticket })
+        const { isHasty = false, turns = 0 } = ways.get(runId) ?? {}
+        if (ticket !== undefined) await engine.enqueue(program, { queue: line, runId, input: 0, ...ticket })
+        else await engine.start(isHasty ? hasty : program, { runId, input: turns })
       },
     }
   }
@@ -126,7 +144,9 @@ export async function simulateRuns(seed: number, size: Size = {}): Promise<Simul
   void jump()
   const tickets = new Map([...queued].map(([runId, { ticket }]) => [runId, ticket]))
   watchQueue(database, tickets, breaks)
-  const world: World = { simulation, database, outside, programs, breaks, isCalm, join }
+  watchEvents(database, breaks)
+  watchCancels(database, breaks)
+  const world: World = { simulation, database, outside, programs, programOf, breaks, isCalm, join, busyOperator }
   void startAll(world)
   const operator = attend(world)
   const end = await simulation.run({
@@ -135,7 +155,7 @@ export async function simulateRuns(seed: number, size: Size = {}): Promise<Simul
     enough: () => broken !== null || (isCalm() && operator.isDone()),
   })
   if (end !== 'enough') breaks('not_ended', `${end}: ${JSON.stringify(stateOf(database))}`)
-  judge(world)
+  judge(world, operator.cancelled)
   if (broken === null) await judgeReplays(world)
   const steps = [...programs].flatMap(([runId, parts]) => everyPart(parts).map(({ id }) => `${runId} ${id}`))
   const sent = steps.reduce((sum, step) => sum + outside.asked(step), 0)
