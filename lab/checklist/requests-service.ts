@@ -63,8 +63,8 @@ export const requestsOfServices: readonly Row[] = [
       {
         without: 'what is answered from memory is read again after a second',
         file: 'src/ledger/begin.ts',
-        find: 'const hot = cache.fresh(command.id)',
-        replace: 'const hot = cache.get(command.id)',
+        find: 'const hot = context.cache.fresh(command.id)',
+        replace: 'const hot = context.cache.get(command.id)',
         noticed: [
           { file: 'src/ledger/hot-key.test.ts', name: 'a hot key is answered from memory, and read once a second' },
         ],

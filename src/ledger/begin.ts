@@ -135,7 +135,9 @@ export function begin(
   if (context.life.stopped) throw stopped()
   const tooOften = op.definition.perKeyLimit === undefined ? null : context.attemptLimit.check(op, command)
   if (tooOften !== null) return refused(tooOften)
-  const known = remembered(context, command)
+  // A hot key is answered from the local cache; once a second one caller reads the record again.
+  const hot = context.cache.fresh(command.id)
+  const known = hot === null ? null : settledHere(command, hot)
   if (known !== null) return answeredBy(context, op, command, known, false)
   const call = new Call(context, op, command, options, effect)
   const isAlone = reserve === true || context.flights.get(command.id) === null
@@ -148,7 +150,7 @@ async function behindTwins(call: Call): Promise<Begun<EffectContext>> {
   const { reserve, decideMs } = options
   let wait = waitFromNow(context, options)
   for (;;) {
-    const settled = remembered(context, command)
+    const settled = settledHere(command, context.cache.fresh(command.id))
     if (settled !== null) return answeredBy(context, op, command, settled, false)
     const running = reserve === true ? null : context.flights.get(command.id)
     const other = running !== null && differs(op, running, command)
@@ -254,12 +256,6 @@ function ignore(): void {}
 
 const notAsked = () =>
   new OnceError('store_unavailable', 'Circuit open: the store is not being called.', { applied: 'no' })
-
-/** A hot key is answered from the local cache; once a second one caller reads the record again. */
-function remembered({ cache }: Context, command: Command): Landing | null {
-  const hot = cache.fresh(command.id)
-  return hot === null ? null : settledHere(command, hot)
-}
 
 function settledHere(command: Command, cached: CachedReplay | null): Landing | null {
   if (cached === null || compareFingerprints(cached.record.fingerprint, command.fingerprints) !== 'same') return null

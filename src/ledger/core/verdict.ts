@@ -44,7 +44,8 @@ export function released(error: unknown): Verdict {
 }
 
 export function isVerdict(thrown: unknown): thrown is Verdict {
-  return hasMark(thrown, mark)
+  // Asked of every result: most of them are no objects, or none was thrown.
+  return typeof thrown === 'object' && thrown !== null && hasMark(thrown, mark)
 }
 
 /** A recorded failure: enough to answer every retry alike. */

@@ -1,6 +1,6 @@
 import type { RecordId } from '../../core/identity.ts'
 import { FOREVER } from '../../core/limits.ts'
-import type { FailedRetryable, FailedTerminal, InProgress, LedgerRecord, Succeeded } from '../../core/record.ts'
+import type { FailedRetryable, FailedTerminal, InProgress, LedgerRecord, Policy, Succeeded } from '../../core/record.ts'
 import type { Grant } from '../../core/request.ts'
 import type { RecordRow } from '../../store/row.ts'
 import { fromRow, keptCode, pointerText, policyText, stateCode, toRow } from '../../store/row.ts'
@@ -108,7 +108,7 @@ export function prepareRecords(db: Database): RecordStatements {
         fence,
         text('claim_id', record.claimId),
         text('fingerprint', record.fingerprint),
-        policyText(record.policy),
+        knownText(record.policy),
         text('tenant', identity.tenant),
         text('caller', identity.caller),
         text('operation', identity.operation),
@@ -134,7 +134,7 @@ export function prepareRecords(db: Database): RecordStatements {
         grant.fence,
         grant.claimId,
         grant.pointer === null ? null : pointerText(grant.pointer),
-        policyText(grant.policy),
+        knownText(grant.policy),
         grant.fingerprint,
         grant.incarnation,
         grant.attempt,
@@ -157,6 +157,18 @@ export function prepareRecords(db: Database): RecordStatements {
     addUnknown: (id) => void addUnknown.run(blobOf(id)),
     removeUnknown: (id) => void removeUnknown.run(blobOf(id)),
   }
+}
+
+/** The policy of an operation is one object for all of its records: that of the last row is often that of the next. */
+let lastPolicy: Policy | null = null
+let lastText = ''
+
+function knownText(policy: Policy): string {
+  if (policy !== lastPolicy) {
+    lastText = policyText(policy)
+    lastPolicy = policy
+  }
+  return lastText
 }
 
 export const ID_BYTES = 16
