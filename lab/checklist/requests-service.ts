@@ -54,8 +54,8 @@ export const requestsOfServices: readonly Row[] = [
       {
         without: 'a hot key is answered from memory',
         file: 'src/ledger/begin.ts',
-        find: 'const known = remembered(context, command)',
-        replace: 'const known = null',
+        find: 'const known = hot === null ? null : settledHere(command, hot)',
+        replace: 'const known = null as Landing | null',
         noticed: [
           { file: 'src/ledger/hot-key.test.ts', name: 'a hot key is answered from memory, and read once a second' },
         ],
