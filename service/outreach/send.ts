@@ -146,6 +146,9 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
       const row = found.row.status === 'sending' ? await delivery.deliver(found.row) : found.row
       if (isUnderWay(row) && resolution.kind !== 'not_sent')
         throw notUnknown(`The message ${row.id} is ${row.status}: its outcome is still to come.`)
+      // It was found out just now: the run hears of it by its next probe, whatever a person thought.
+      if (row !== found.row && row.status !== 'unknown')
+        throw notUnknown(`The message ${row.id} is ${row.status}, as its provider says.`)
       if (row.status !== 'unknown') return false
       await delivery.resolve(row, resolution, 'outreach')
       return true
