@@ -15,7 +15,7 @@ export const LONGEST: readonly string[] = [
   'test/proof/service/escalations-batch.test.ts',
   'test/proof/events/chain.test.ts',
   'test/proof/streams/simulation.test.ts',
-  'test/proof/service/imports-rabbitmq.test.ts',
+  'test/proof/service/imports-brokers.test.ts',
   'test/proof/package/package.test.ts',
   'test/proof/simulation/ledger.test.ts',
   'test/proof/service/messages-crash.test.ts',

@@ -1,3 +1,0 @@
-import { describeImports } from '../../support/service/imports/scenarios.ts'
-
-describeImports(['rabbitmq'])
