@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { SqlStore, SqlTx, TransactionalStore } from 'onceonly'
 import { postgresStore } from 'onceonly/postgres'
 import { sqliteStore } from 'onceonly/sqlite'
@@ -137,6 +137,11 @@ async function untilForgotten(store: CrashStore, name: string): Promise<void> {
 /** The same test on both SQL stores, each with a place of its own that is gone afterwards. */
 export function onEveryPlace(title: string, body: (place: Place) => Promise<void>): void {
   for (const kind of placeKinds) onPlace(kind, title, body)
+}
+
+/** The same at once, where a test waits most of its time for disks, servers and timers and kills no process. */
+export function onEveryPlaceAtOnce(title: string, body: (place: Place) => Promise<void>): void {
+  describe(title, { concurrency: true }, () => onEveryPlace(title, body))
 }
 
 export function onPlace(kind: PlaceKind, title: string, body: (place: Place) => Promise<void>): void {

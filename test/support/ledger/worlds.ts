@@ -124,7 +124,8 @@ export function onSqlStores(title: string, body: (bench: Bench) => Promise<void>
 }
 
 function onPlaces(chosen: readonly Place[], title: string, body: (bench: Bench) => Promise<void>): void {
-  describe(title, () => {
+  // At once: each has a world of its own, and waits most of its time for a disk, a server or a timer.
+  describe(title, { concurrency: true }, () => {
     for (const place of chosen) {
       test(place.name, { skip: place.skip }, async () => {
         const world = await place.open()

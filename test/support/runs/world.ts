@@ -117,7 +117,8 @@ async function openWorld(place: Place): Promise<{ readonly world: RunWorld; end(
 
 /** The same test on every store that can keep runs. */
 export function onEveryRunStore(title: string, body: (world: RunWorld) => Promise<void>): void {
-  describe(title, () => {
+  // At once: each has a world of its own, and waits most of its time for a disk, a server or a timer.
+  describe(title, { concurrency: true }, () => {
     for (const place of places) {
       test(place.name, { skip: place.skip }, async () => {
         const { world, end } = await openWorld(place)

@@ -4,7 +4,7 @@ import { createOutbox, createRelay } from 'onceonly/outbox'
 import { createRuntime, type Runtime } from '../../../../src/runtime/runtime.ts'
 import { until } from '../../../../src/testing/until.ts'
 import type { Place } from '../../place.ts'
-import { onEveryPlace, sqlStore } from '../../place.ts'
+import { onEveryPlaceAtOnce, sqlStore } from '../../place.ts'
 
 const TRANSACTION = { timeoutMs: 20_000, lockMs: 10_000, refuseTwinOf: null }
 
@@ -77,7 +77,7 @@ export function hurriedRuntime(): Runtime & { readonly rests: number } {
 
 /** The same test on both SQL stores. */
 export function onOutbox(title: string, body: (ground: Ground) => Promise<void>): void {
-  onEveryPlace(title, async (place) => {
+  onEveryPlaceAtOnce(title, async (place) => {
     const store = sqlStore(place.store)
     const outbox = createOutbox({ store })
     await outbox.prepare()

@@ -5,7 +5,7 @@ import type { InboxEvent, IncomingMessage, Receipt } from 'onceonly/inbox'
 import type { Saga, SagaEvent, SagaOptions } from 'onceonly/saga'
 import { createSaga } from 'onceonly/saga'
 import type { CrashStore, Place } from '../../place.ts'
-import { onEveryPlace, sqlOf } from '../../place.ts'
+import { onEveryPlaceAtOnce, sqlOf } from '../../place.ts'
 import type { Hooks, ImportData } from './imports.ts'
 import { defineImports, events } from './imports.ts'
 
@@ -77,7 +77,7 @@ export interface Stage {
 }
 
 export function onEveryStage(title: string, body: (stage: Stage) => Promise<void>): void {
-  onEveryPlace(title, async (place) => {
+  onEveryPlaceAtOnce(title, async (place) => {
     await createSent(place.store)
     const replicas: Replica[] = []
     const keep = (replica: Replica) => {

@@ -35,14 +35,14 @@ export async function makeTrouble({ cluster, mail, gateway }: World): Promise<Ma
   // 1. What needs an hour to go wrong: it passes at once.
   const aged = await makeAged(cluster, one)
   await cluster.advance(61 * MINUTES)
-  // 2. Everything else.
+  // 2. Everything else; first what an alert waits seconds for.
   return {
     ...aged,
+    cutRegion: await cutRegion(one),
     ...(await makeMessages(one, two, mail)),
     ...(await makeCommands(one)),
     ...(await makeRuns(one)),
     brokenEvent: await breakEvent(cluster),
-    cutRegion: await cutRegion(one),
     ...(await makeAtGateway(gateway)),
   }
 }
