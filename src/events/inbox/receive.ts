@@ -72,8 +72,9 @@ async function repeated(parts: Parts, delivery: Delivery, effect: InboxEffect<Sq
   }
   if (trouble.unfinished >= settings.maxUnfinished) {
     // Copies that came at once may still be alive, and all of them count: only silence shows that they have vanished.
-    const silentMs = now - trouble.touchedAt
-    if (silentMs >= 0 && silentMs < limits.inboxVanishedMs) {
+    // One that began after the clock was read here has touched it in the future.
+    const silentMs = Math.abs(now - trouble.touchedAt)
+    if (silentMs < limits.inboxVanishedMs) {
       const delayMs = Math.min(limits.inboxVanishedMs - silentMs, settings.backoff.capMs)
       return { kind: 'later', id: message.id, delayMs, counted: false, error: null }
     }

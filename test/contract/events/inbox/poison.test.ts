@@ -237,6 +237,21 @@ onInbox('suspects are tried one at a time while other messages continue', {}, as
   assert.equal(most, 1)
 })
 
+onInbox('a copy that began after the clock was read has not vanished', {}, async ({ inbox, store }) => {
+  await inbox.sweep()
+  const windowMs = 7 * DAY
+  // Their processes wrote this between this delivery's look at the clock and its look at the row.
+  const touchedAt = Date.now() + 20_000
+  await store.sql.query(
+    `insert into onceonly_inbox_failures (consumer, message, failures, unfinished, retry_at, expires_at)
+       values ('billing', 'm', 0, 5, 0, ?)`,
+    [touchedAt + windowMs],
+  )
+  const receipt = await inbox.receive(messageOf('m', { deliveries: 2 }), () => assert.fail('it ran'))
+  assert.ok(receipt.kind === 'later' && !receipt.counted, receipt.kind)
+  assert.equal(await inbox.deadLetters.count(), 0)
+})
+
 onInbox('copies at once, in several processes, have not vanished: none of them is given up', {}, async (stage) => {
   const inboxes = [stage.inbox, await stage.second(), await stage.second(), await stage.second(), await stage.second()]
   const begun = Promise.withResolvers<void>()
