@@ -17,7 +17,7 @@ onEveryPlace('crashes of outreach', (place) => {
   before(async () => {
     mail = await startMail(() => Math.random() * 120)
     const env = { ONCEONLY_SMTP_URL: mail.url, ONCEONLY_SEND_TIMEOUT_MS: '5000' }
-    cluster = await openCluster(place, { processes: 2, env })
+    cluster = await openCluster(place, { env })
   })
   after(async () => {
     await cluster[Symbol.asyncDispose]()
@@ -25,7 +25,8 @@ onEveryPlace('crashes of outreach', (place) => {
   })
 
   test('a process that dies while a step sends leaves it unknown, never a second mail', async () => {
-    const [one, two] = cluster.servers as [TestServer, TestServer]
+    // Alone until it dies: with another process beside it, either of the two may take the run.
+    const [one] = cluster.servers as [TestServer]
     const sequence = await store(one, 'Held', [
       { id: 'mail', type: 'email', template: 'Held {{lead.id}}' },
       { id: 'next', type: 'email', template: 'Next {{lead.id}}' },
@@ -38,6 +39,7 @@ onEveryPlace('crashes of outreach', (place) => {
       (count) => count === 1,
     )
     await one.kill()
+    const two = await cluster.add()
     await cluster.advance(LEASE_MS)
     const unknown = await untilState(two, runId, 'unknown')
     assert.deepEqual(
@@ -54,8 +56,7 @@ onEveryPlace('crashes of outreach', (place) => {
   })
 
   test('a process that dies between the mail and its record: the next one finds the message, and continues', async () => {
-    const one = await cluster.add()
-    const [two] = cluster.servers as [TestServer]
+    const [one] = cluster.servers as [TestServer]
     const sequence = await store(one, 'Unrecorded', [
       { id: 'unrecorded', type: 'email', template: 'Unrecorded {{lead.id}}' },
       { id: 'next', type: 'email', template: 'After {{lead.id}}' },
@@ -81,6 +82,7 @@ onEveryPlace('crashes of outreach', (place) => {
       )
     }
     await mend()
+    const two = await cluster.add()
     await cluster.advance(LEASE_MS)
     const { steps } = await untilState(two, runId, 'succeeded')
     assert.deepEqual(
