@@ -40,15 +40,27 @@ export interface QueueOperator {
 
 const MOST = limits.countRows
 
-export function createQueueOperator({ query, wake }: SqlSeam, near: { wake(): void }): QueueOperator {
-  const count = (condition: string) =>
-    `(select count(*) from (select 1 from onceonly_runs where queue = q.name and ${condition} limit ${MOST}) as counted)`
-  const listText = `select q.name, q.concurrency, q.per_key, q.rate_limit, q.rate_ms, q.paused,
+/**
+ * The queues with their backlogs, and the store's time. Counting stops at `most`; the run that has waited longest is looked
+ * for among as many.
+ */
+export async function readQueues({ query, now }: Pick<SqlSeam, 'query' | 'now'>, most: number) {
+  const some = (column: string, condition: string) =>
+    `(select ${column} from onceonly_runs where queue = q.name and ${condition} limit ${most}) as counted`
+  const count = (condition: string) => `(select count(*) from ${some('1', condition)})`
+  const rows = await query(
+    `select q.name, q.concurrency, q.per_key, q.rate_limit, q.rate_ms, q.paused, ${now} as now,
       ${count("place = 'waiting'")} as waiting, ${count("place = 'blocked'")} as blocked,
       ${count("place = 'delayed'")} as delayed, ${count("place = 'admitted' and ended_at is null")} as running,
       ${count("place = 'admitted' and ended_at is null and state = 'unknown'")} as unknown,
-      (select min(ready_at) from onceonly_runs where queue = q.name and place = 'waiting') as since
-    from onceonly_run_queues q order by q.name`
+      (select min(ready_at) from ${some('ready_at', "place = 'waiting'")}) as since
+    from onceonly_run_queues q order by q.name limit ${limits.runQueues}`,
+  )
+  return { now: Number(rows[0]?.['now'] ?? 0), queues: rows.map(viewOf) }
+}
+
+export function createQueueOperator(sql: SqlSeam, near: { wake(): void }): QueueOperator {
+  const { query, wake } = sql
 
   async function set(name: string, paused: number): Promise<void> {
     const text = `update onceonly_run_queues set paused = ? where name = ? returning ${wake(RUN_TOPIC)} as woken`
@@ -57,7 +69,7 @@ export function createQueueOperator({ query, wake }: SqlSeam, near: { wake(): vo
   }
 
   return {
-    list: async () => (await query(listText)).map(viewOf),
+    list: async () => (await readQueues(sql, MOST)).queues,
     pause: (name) => set(name, 1),
     resume: (name) => set(name, 0),
   }

@@ -5,6 +5,7 @@ import type { Fence } from '../../ledger/core/identity.ts'
 import { HOUR, limits, MINUTE } from '../../ledger/core/limits.ts'
 import type { Store } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
+import { readQueues } from '../../runs/queue-operator.ts'
 import { RUN_ROOM } from '../../runs/tables.ts'
 import type { StandingShape } from '../telemetry/event-shapes.ts'
 import { createRoomCheck } from './rooms.ts'
@@ -24,6 +25,8 @@ const STUCK_MS = 5 * MINUTE
 const FAILED_MS = 24 * HOUR
 /** More than an operator can check: counting stops here. */
 const COUNTED_ROWS = 10_000
+/** More than a program declares; their names become labels, which are bounded as well. */
+const MOST_SCHEDULES = 1_000
 
 const call = { timeoutMs: limits.storeCallMs }
 
@@ -47,7 +50,7 @@ export function createStanding(store: Store): () => Promise<Standing> {
       ...records,
       ...(outbox ? { outbox: await statusOf(sql) } : {}),
       ...(inbox ? { inboxDeadLetters: await countLetters(sql) } : {}),
-      ...(run ? await countRuns(sql) : {}),
+      ...(run ? { ...(await countRuns(sql)), queues: await backlogs(sql), schedules: await lateness(sql) } : {}),
     }
   }
 }
@@ -85,4 +88,23 @@ async function countRuns(sql: SqlSeam): Promise<Pick<Required<Standing>, 'runsSt
   const runsUnknown = await countUnknownSteps(sql, COUNTED_ROWS)
   const runsStuck = Number(row?.due ?? 0) + Number(row?.held ?? 0)
   return { runsStuck, runsUnknown, runsFailed: Number(row?.failed ?? 0) }
+}
+
+async function backlogs(sql: SqlSeam): Promise<Required<Standing>['queues']> {
+  const { now, queues } = await readQueues(sql, COUNTED_ROWS)
+  return Object.fromEntries(
+    queues.map(({ name, waiting, blocked, delayed, running, waitingSince }) => {
+      const oldestMs = waitingSince === null ? 0 : Math.max(0, now - waitingSince)
+      return [name, { waiting, blocked, delayed, running, oldestMs }]
+    }),
+  )
+}
+
+/** By schedule; one that is paused, or has no tick any more, is not late. */
+async function lateness(sql: SqlSeam): Promise<Required<Standing>['schedules']> {
+  const rows = await sql.query<{ name: string; late: unknown }>(
+    `SELECT name, ${sql.now} - next_at AS late FROM onceonly_run_schedules
+     WHERE next_at IS NOT NULL AND paused = 0 ORDER BY name LIMIT ${MOST_SCHEDULES}`,
+  )
+  return Object.fromEntries(rows.map(({ name, late }) => [name, { lateMs: Math.max(0, Number(late)) }]))
 }

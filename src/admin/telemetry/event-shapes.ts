@@ -79,6 +79,22 @@ export interface StandingShape {
   readonly runsStuck?: number
   /** Steps whose outcome is unknown, and runs that are parked: as many as `unknowns` lists. */
   readonly runsUnknown?: number
+  /** By queue. */
+  readonly queues?: Readonly<Record<string, QueueShape>>
+  /** By schedule: how long its next tick has been due. */
+  readonly schedules?: Readonly<Record<string, { readonly lateMs: number }>>
+}
+
+/** The runs of a queue, by where they stand; from 10 000 on that number. */
+export interface QueueShape {
+  readonly waiting: number
+  /** Their keys have no place. */
+  readonly blocked: number
+  /** Their time has not come. */
+  readonly delayed: number
+  readonly running: number
+  /** How long the one that has waited longest has been waiting; 0 while none waits. */
+  readonly oldestMs: number
 }
 
 /** How much a server has under way: `load` of a gateway. */

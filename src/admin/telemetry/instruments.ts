@@ -122,6 +122,22 @@ export const gauges = {
     name: 'onceonly_runs_unknown',
     about: 'Steps of runs whose outcome is unknown, and parked runs: what `onceonly unknowns` lists beside records.',
   },
+  queueDepth: {
+    name: 'onceonly_run_queue_depth',
+    about: 'Runs that wait in a queue: until they are let in, until their key has a place, or for their time.',
+  },
+  queueRunning: {
+    name: 'onceonly_run_queue_running',
+    about: 'Runs that a queue has let in and that have not ended.',
+  },
+  queueOldest: {
+    name: 'onceonly_run_queue_oldest_waiting_seconds',
+    about: 'How long the run that has waited longest in a queue has been waiting to be let in.',
+  },
+  scheduleLate: {
+    name: 'onceonly_run_schedule_late_seconds',
+    about: 'How long the next tick of a schedule has been due without being handled.',
+  },
   regionSilence: {
     name: 'onceonly_stream_exchange_lag_seconds',
     about: 'How long a region has left the pulls of another unanswered, for the open room that has waited longest.',

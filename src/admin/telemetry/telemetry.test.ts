@@ -141,3 +141,18 @@ test('a second store of claims is counted with the first', async () => {
     assert.ok(half.split('\n').includes(line), line)
   assert.doesNotMatch(half, /^dedup_(stale|unknown_waiting)/m)
 })
+
+test('queues and schedules report what waits in them, by their names', async () => {
+  const meter = createPrometheusMeter()
+  const mail = { waiting: 3, blocked: 2, delayed: 1, running: 4, oldestMs: 90_000 }
+  createTelemetry({ meter, standing: async () => ({ queues: { mail }, schedules: { nightly: { lateMs: 1_500 } } }) })
+  const lines = (await meter.text()).split('\n').filter((line) => line.startsWith('onceonly_run_'))
+  assert.deepEqual(lines, [
+    'onceonly_run_queue_depth{operation="mail",outcome="waiting"} 3',
+    'onceonly_run_queue_depth{operation="mail",outcome="blocked"} 2',
+    'onceonly_run_queue_depth{operation="mail",outcome="delayed"} 1',
+    'onceonly_run_queue_running{operation="mail"} 4',
+    'onceonly_run_queue_oldest_waiting_seconds{operation="mail"} 90',
+    'onceonly_run_schedule_late_seconds{operation="nightly"} 1.5',
+  ])
+})

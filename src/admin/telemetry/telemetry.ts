@@ -218,6 +218,30 @@ function observeStanding(
     const letters = (await look())?.inboxDeadLetters ?? {}
     for (const [consumer, count] of Object.entries(letters)) result.observe(count, { operation: nameOf(consumer) })
   })
+  observeQueues(gauges, look, nameOf)
+}
+
+function observeQueues(
+  gauges: Instruments['gauges'],
+  look: () => Promise<StandingShape | null>,
+  nameOf: (name: string) => string,
+): void {
+  const queues = async () => Object.entries((await look())?.queues ?? {})
+  gauges.queueDepth.addCallback(async (result) => {
+    for (const [name, queue] of await queues())
+      for (const outcome of ['waiting', 'blocked', 'delayed'] as const)
+        result.observe(queue[outcome], { operation: nameOf(name), outcome })
+  })
+  gauges.queueRunning.addCallback(async (result) => {
+    for (const [name, { running }] of await queues()) result.observe(running, { operation: nameOf(name) })
+  })
+  gauges.queueOldest.addCallback(async (result) => {
+    for (const [name, { oldestMs }] of await queues()) result.observe(oldestMs / SECOND, { operation: nameOf(name) })
+  })
+  gauges.scheduleLate.addCallback(async (result) => {
+    for (const [name, { lateMs }] of Object.entries((await look())?.schedules ?? {}))
+      result.observe(lateMs / SECOND, { operation: nameOf(name) })
+  })
 }
 
 /** Null while it fails. */

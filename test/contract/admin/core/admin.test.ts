@@ -4,7 +4,7 @@ import { createAdmin } from 'onceonly/admin'
 import { createCommands } from 'onceonly/admin/commands'
 import { createInbox } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
-import { createEngine, defineRun } from 'onceonly/run'
+import { createEngine, defineQueue, defineRun, schedule } from 'onceonly/run'
 import { createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
 import { handled, onEveryStage, started } from '../../../support/events/saga/stage.ts'
 import { onEveryStore, onSqlStores } from '../../../support/ledger/worlds.ts'
@@ -123,12 +123,28 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   await inbox.stop()
 
   const welcome = defineRun('welcome', async (run) => await run.step('one', async () => 1))
-  const engine = await createEngine({ store, runs: [welcome] })
+  const hourly = schedule('hourly', { run: welcome, input: null, cron: '0 * * * *', catchUp: 'none' })
+  const mail = defineQueue('mail', { concurrency: 1 })
+  const given = { store, runs: [welcome], schedules: [hourly], queues: [mail] }
+  const engine = await createEngine(given)
   await (await engine.start(welcome, { runId: 'r-1', input: null })).result()
   await engine.stop()
   assert.equal((await runs.get('r-1')).state, 'succeeded')
   const { runsStuck, runsUnknown } = await admin.standing()
   assert.deepEqual([runsStuck, runsUnknown], [0, 0])
+  // No process works: what is enqueued waits, and a tick passes.
+  const asking = await createEngine({ ...given, work: false })
+  for (const delayMs of [0, 0, 10 * 3_600_000]) await asking.enqueue(welcome, { queue: mail, input: null, delayMs })
+  await world.advance(2 * 3_600_000)
+  const { queues = {}, schedules = {} } = await admin.standing()
+  const { oldestMs = 0, ...counts } = queues['mail'] ?? {}
+  assert.deepEqual(counts, { waiting: 2, blocked: 0, delayed: 1, running: 0 })
+  assert.ok(oldestMs >= 2 * 3_600_000, `${oldestMs}`)
+  const late = schedules['hourly']?.lateMs ?? 0
+  assert.ok(late >= 3_600_000 && late <= oldestMs, `${late}`)
+  await asking.schedules.pause('hourly')
+  assert.deepEqual((await admin.standing()).schedules, {})
+  await asking.stop()
 })
 
 onSqlStores(
