@@ -53,7 +53,7 @@ const sockets = createSocketServer<StreamRegion>({
 })
 const port = portOf(server)
 
-// The same client runs in browsers, where `createIndexedDbPlace` keeps what is pending over a reload.
+// The same client runs in browsers, where `createIndexedDbStorage` keeps what is pending over a reload.
 async function enter(...inOrder: readonly string[]) {
   const shown: Entry[] = []
   const arrivals = new EventEmitter()

@@ -1,8 +1,11 @@
 /** `onceonly/stream`: the client of a room, in browsers and in Node. Its server is `onceonly/stream/server`. */
 
 export { createStreamClient } from './client/client.ts'
+export type { OpenClientStorage } from './client/client-storage.ts'
+export type { IndexedDbStorageOptions } from './client/indexeddb-storage.ts'
+export { createIndexedDbStorage } from './client/indexeddb-storage.ts'
 export type { StreamReceiver } from './client/intake.ts'
-export { createMemoryPlace } from './client/memory-place.ts'
+export { createMemoryStorage } from './client/memory-storage.ts'
 export type {
   ClientStatus,
   RenewReason,
@@ -13,15 +16,12 @@ export type {
   StreamRoomOptions,
 } from './client/options.ts'
 export type { SentMessage } from './client/outgoing.ts'
-export type { IndexedDbPlaceOptions } from './client/place-indexeddb.ts'
-export { createIndexedDbPlace } from './client/place-indexeddb.ts'
-export type { KeptPlace } from './client/place-on-shelf.ts'
 export type {
   ClientIdentity,
   ClientLink,
-  ClientPlace,
   ClientPosition,
   ClientRecord,
+  ClientStorage,
   ClientTransport,
   LinkEvents,
   PendingSend,

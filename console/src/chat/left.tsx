@@ -13,7 +13,7 @@ export function LeftLines({ left, room, forget }: LeftLinesProps) {
   return (
     <ul class="left" aria-label="Unsent messages of closed windows">
       {left.map((each) => (
-        <li key={each.place} data-state={each.state}>
+        <li key={each.storageName} data-state={each.state}>
           <span role="status">{wordsOf(each, room)}</span>
           {each.state === 'sending' ? null : (
             <button type="button" class="quiet" onClick={() => forget(each)}>

@@ -1,8 +1,8 @@
 import {
   type ClientTransport,
   createStreamClient,
-  type KeptPlace,
   type MessageIdentity,
+  type OpenClientStorage,
   type RenewReason,
   type StreamClient,
 } from 'onceonly/stream'
@@ -11,7 +11,7 @@ import type { History } from './history.ts'
 import { createLine } from './line.ts'
 import type { Message } from './message.ts'
 import { isTaken, targetOf } from './problems.ts'
-import { createQuietPlace } from './quiet-place.ts'
+import { createQuietStorage } from './quiet-storage.ts'
 import { bodyOf, quoteOf, type Said, saidOf } from './said.ts'
 import type { UnsettledStore } from './unsettled.ts'
 
@@ -62,13 +62,13 @@ export interface PersonOptions {
   readonly room: string
   readonly region: string
   readonly transport: ClientTransport
-  readonly place: KeptPlace
+  readonly storage: OpenClientStorage
   readonly unsettled: UnsettledStore
   /** Shared by all people on the page: what one of them has seen is known. */
   readonly history: History
   /** What became of the identity before, for people; null where nothing did. */
   readonly note: string | null
-  /** The place belongs to another window now. */
+  /** The storage belongs to another window now. */
   lost(): void
 }
 
@@ -88,8 +88,8 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
     problem = error instanceof Error ? error.message : String(error)
     changed()
   }
-  const place = createQuietPlace(options.place, onProblem)
-  const kept = await place.load()
+  const storage = createQuietStorage(options.storage, onProblem)
+  const kept = await storage.load()
   for (const each of options.unsettled.load()) conversation.restore(each)
   for (const { number, message } of kept?.pending ?? []) {
     const { client = '', epoch = 1 } = kept?.identity ?? {}
@@ -102,7 +102,7 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
     regions: [options.region],
     transport: line,
     mode: 'at-least-once',
-    place,
+    storage,
     from: 'start',
     // The page keeps nothing of what it showed.
     again: 'replay',
@@ -231,7 +231,7 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
     },
     async stop() {
       await client.stop()
-      await place.stop()
+      await storage.stop()
     },
   }
 }

@@ -7,8 +7,8 @@ export function targetOf(error: unknown): MessageIdentity | null {
   return replyTo
 }
 
-/** The last window that opens a place has it: what an earlier one writes is refused, or its database was deleted. */
+/** The last window that opens a storage has it: what an earlier one writes is refused, or its database was deleted. */
 export function isTaken(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  return ('code' in error && error.code === 'place_taken') || error.name === 'InvalidStateError'
+  return ('code' in error && error.code === 'storage_taken') || error.name === 'InvalidStateError'
 }

@@ -1,4 +1,4 @@
-import { holdPlace, listIndexedDbPlaces, type PlaceHold } from 'onceonly/stream/browser'
+import { holdStorage, listIndexedDbStorages, type StorageHold } from 'onceonly/stream/browser'
 import { newId } from './ids.ts'
 
 /** Whose the databases of this browser are: another key must not send what this one left behind. */
@@ -25,21 +25,21 @@ const prefix = 'chat'
 /** A tab that is reloaded gives its databases back a moment after the new page begins. */
 const reloadMs = 500
 
-export function placeOf({ workspace, caller, tab, room, name }: KeptPerson): string {
+export function storageNameOf({ workspace, caller, tab, room, name }: KeptPerson): string {
   return [prefix, ...[workspace, caller, tab, room, name].map(encodeURIComponent)].join('/')
 }
 
 /** All people of this key with data in this browser, whether a tab is open for them or not. */
 export async function keptPeople({ workspace, caller }: Scope): Promise<readonly KeptPerson[]> {
-  const names = await listIndexedDbPlaces()
-  return names.flatMap((place) => {
-    const person = personOf(place)
+  const names = await listIndexedDbStorages()
+  return names.flatMap((storageName) => {
+    const person = personOf(storageName)
     return person !== null && person.workspace === workspace && person.caller === caller ? [person] : []
   })
 }
 
-export function personOf(place: string): KeptPerson | null {
-  const [kind, ...parts] = place.split('/')
+export function personOf(storageName: string): KeptPerson | null {
+  const [kind, ...parts] = storageName.split('/')
   if (kind !== prefix || parts.length !== 5) return null
   try {
     const [workspace = '', caller = '', tab = '', room = '', name = ''] = parts.map(decodeURIComponent)
@@ -51,7 +51,7 @@ export function personOf(place: string): KeptPerson | null {
 
 /** Null while another tab has them. */
 export async function holdTab(id: string, options: { waitMs?: number; onLost?: () => void } = {}): Promise<Tab | null> {
-  const hold: PlaceHold | null = await holdPlace(`${prefix}/${id}`, options)
+  const hold: StorageHold | null = await holdStorage(`${prefix}/${id}`, options)
   return hold === null ? null : { id, release: () => hold.release() }
 }
 

@@ -1,23 +1,23 @@
 import {
   type ClientTransport,
-  createIndexedDbPlace,
+  createIndexedDbStorage,
   createStreamClient,
   identityText,
   type MessageIdentity,
   type PendingSend,
   type StreamClient,
 } from 'onceonly/stream'
-import { removeIndexedDbPlace } from 'onceonly/stream/browser'
+import { removeIndexedDbStorage } from 'onceonly/stream/browser'
 import { targetOf } from './problems.ts'
-import { createQuietPlace } from './quiet-place.ts'
+import { createQuietStorage } from './quiet-storage.ts'
 import { saidOf } from './said.ts'
-import { holdTab, type KeptPerson, keptPeople, personOf, placeOf, type Scope, type Tab } from './tab.ts'
-import { createUnsettledStore, type Unsettled, unsettledPlaces } from './unsettled.ts'
+import { holdTab, type KeptPerson, keptPeople, personOf, type Scope, storageNameOf, type Tab } from './tab.ts'
+import { createUnsettledStore, type Unsettled, unsettledStorages } from './unsettled.ts'
 
 /** Messages that a closed tab left behind. */
 export interface Left {
   /** Of the database that they are in. */
-  readonly place: string
+  readonly storageName: string
   readonly name: string
   readonly room: string
   readonly messages: number
@@ -34,7 +34,7 @@ interface UnsentOptions {
   /** Tabs that another window took from this one: it is at work there, whatever the lock says. */
   readonly lost: ReadonlySet<string>
   /** The databases of people who sit in this tab: these send by themselves. */
-  seated(place: string): boolean
+  seated(storageName: string): boolean
   changed(): void
 }
 
@@ -43,7 +43,7 @@ export interface Unsent {
   /** Sends what databases hold that no tab is open for, and deletes them. */
   look(): Promise<void>
   /** Releases a database, so that another person in this tab can use it. */
-  leave(place: string): Promise<void>
+  leave(storageName: string): Promise<void>
   /** The reader has read it. */
   forget(left: Left): void
   stop(): Promise<void>
@@ -71,52 +71,58 @@ export function createUnsent(options: UnsentOptions): Unsent {
   let stopped = false
 
   function tell(told: Left): void {
-    left = [...left.filter(({ place }) => place !== told.place), told]
+    left = [...left.filter(({ storageName }) => storageName !== told.storageName), told]
     changed()
   }
 
   /** What a window found out whose reader closed it without a decision; the databases of these are deleted. */
-  function tellUnsettled(places: ReadonlySet<string>): void {
-    for (const place of unsettledPlaces()) {
-      const person = personOf(place)
+  function tellUnsettled(names: ReadonlySet<string>): void {
+    for (const storageName of unsettledStorages()) {
+      const person = personOf(storageName)
       const isOurs = person?.workspace === scope.workspace && person.caller === scope.caller
-      if (!isOurs || places.has(place) || options.seated(place) || left.some((each) => each.place === place)) continue
-      const doubtful = textsOf(createUnsettledStore(place).load())
-      tell({ place, name: person.name, room: person.room, messages: 0, state: 'sent', doubtful })
+      if (
+        !isOurs ||
+        names.has(storageName) ||
+        options.seated(storageName) ||
+        left.some((each) => each.storageName === storageName)
+      )
+        continue
+      const doubtful = textsOf(createUnsettledStore(storageName).load())
+      tell({ storageName, name: person.name, room: person.room, messages: 0, state: 'sent', doubtful })
     }
   }
 
-  const turnsOf = (person: KeptPerson) => turns.get(placeOf(person)) ?? 0
+  const turnsOf = (person: KeptPerson) => turns.get(storageNameOf(person)) ?? 0
   const fewestTurns = (people: readonly KeptPerson[]) => Math.min(...people.map(turnsOf))
 
   async function sendAll(people: readonly KeptPerson[]): Promise<void> {
     const inTurn = people.toSorted((a, b) => turnsOf(a) - turnsOf(b))
     await Promise.all(
       inTurn.map(async (person) => {
-        const place = placeOf(person)
-        if (stopped || sending.has(place) || options.seated(place) || sending.size >= SENDING_MOST) return
-        turns.set(place, turnsOf(person) + 1)
+        const storageName = storageNameOf(person)
+        if (stopped || sending.has(storageName) || options.seated(storageName) || sending.size >= SENDING_MOST) return
+        turns.set(storageName, turnsOf(person) + 1)
         const stop = Promise.withResolvers<void>()
-        const ended = send(person, place, stop.promise)
+        const ended = send(person, storageName, stop.promise)
           .catch((error: unknown) => console.info(`What ${person.name} left behind waits:`, error))
-          .finally(() => sending.delete(place))
+          .finally(() => sending.delete(storageName))
         const end = () => {
           stop.resolve()
           return ended
         }
-        sending.set(place, { end })
+        sending.set(storageName, { end })
         await ended
       }),
     )
   }
 
-  async function send({ name, room }: KeptPerson, place: string, stop: Promise<void>): Promise<void> {
-    const unsettled = createUnsettledStore(place)
-    const kept = createQuietPlace(createIndexedDbPlace({ name: place }), () => undefined)
+  async function send({ name, room }: KeptPerson, storageName: string, stop: Promise<void>): Promise<void> {
+    const unsettled = createUnsettledStore(storageName)
+    const kept = createQuietStorage(createIndexedDbStorage({ name: storageName }), () => undefined)
     const { pending = [] } = (await kept.load()) ?? {}
     if (pending.length > 0) {
       let doubtful = unsettled.load()
-      const told = () => ({ place, name, room, messages: count, doubtful: textsOf(doubtful) })
+      const told = () => ({ storageName, name, room, messages: count, doubtful: textsOf(doubtful) })
       let count = pending.length
       const add = (state: Unsettled['state'], messages: readonly PendingSend[]) => {
         doubtful = [...doubtful, ...messages.map(({ body }) => ({ state, said: saidOf(body) }))]
@@ -129,7 +135,7 @@ export function createUnsent(options: UnsentOptions): Unsent {
         regions,
         transport,
         mode: 'at-least-once',
-        place: kept,
+        storage: kept,
         receiver: { message: () => undefined },
         onDoubt(messages: readonly PendingSend[]) {
           add('doubtful', messages)
@@ -144,14 +150,14 @@ export function createUnsent(options: UnsentOptions): Unsent {
       const end = await Promise.race([stop.then(() => 'stopped' as const), sent(client)])
       await client.stop()
       if (end === 'stopped') {
-        left = left.filter((each) => each.place !== place)
+        left = left.filter((each) => each.storageName !== storageName)
         changed()
       }
       if (end !== 'sent') return kept.stop()
       tell({ ...told(), state: 'sent' })
     }
     await kept.stop()
-    await removeIndexedDbPlace(place)
+    await removeIndexedDbStorage(storageName)
   }
 
   return {
@@ -160,7 +166,7 @@ export function createUnsent(options: UnsentOptions): Unsent {
     },
     async look() {
       const people = await keptPeople(scope)
-      tellUnsettled(new Set(people.map(placeOf)))
+      tellUnsettled(new Set(people.map(storageNameOf)))
       const tabs = [...Map.groupBy(people, (person) => person.tab)]
       for (const [id, theirs] of tabs.sort(([, a], [, b]) => fewestTurns(a) - fewestTurns(b))) {
         if (stopped || held.has(id) || options.lost.has(id)) continue
@@ -176,11 +182,11 @@ export function createUnsent(options: UnsentOptions): Unsent {
           .finally(() => held.delete(id))
       }
     },
-    async leave(place) {
-      await sending.get(place)?.end()
+    async leave(storageName) {
+      await sending.get(storageName)?.end()
     },
     forget(told) {
-      createUnsettledStore(told.place).save([])
+      createUnsettledStore(told.storageName).save([])
       left = left.filter((each) => each !== told)
       changed()
     },

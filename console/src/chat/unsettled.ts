@@ -19,19 +19,19 @@ const prefix = 'onceonly-chat-unsettled:'
 const UNSETTLED_MOST = 100
 
 /** Beside the database of the same name. */
-export function createUnsettledStore(place: string): UnsettledStore {
+export function createUnsettledStore(storageName: string): UnsettledStore {
   return {
-    load: () => parsed(localStorage.getItem(prefix + place)),
+    load: () => parsed(localStorage.getItem(prefix + storageName)),
     save(all) {
       const kept = all.slice(-UNSETTLED_MOST).map(({ state, said }) => ({ state, body: bodyOf(said) }))
-      if (kept.length === 0) localStorage.removeItem(prefix + place)
-      else localStorage.setItem(prefix + place, JSON.stringify(kept))
+      if (kept.length === 0) localStorage.removeItem(prefix + storageName)
+      else localStorage.setItem(prefix + storageName, JSON.stringify(kept))
     },
   }
 }
 
 /** The names of all databases, of those that are deleted, too, beside which something is kept. */
-export function unsettledPlaces(): readonly string[] {
+export function unsettledStorages(): readonly string[] {
   return Object.keys(localStorage).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []))
 }
 

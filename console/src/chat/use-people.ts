@@ -1,10 +1,10 @@
-import { type ClientTransport, createIndexedDbPlace, createWebSocketTransport } from 'onceonly/stream'
+import { type ClientTransport, createIndexedDbStorage, createWebSocketTransport } from 'onceonly/stream'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { ChatApi } from './api.ts'
 import { createHistory, type History } from './history.ts'
 import { createPerson, type Person, twin } from './people.ts'
 import { firstSeats, keepSeats, type Seat } from './seats.ts'
-import { newTab, placeOf, type Tab, takeTab } from './tab.ts'
+import { newTab, storageNameOf, type Tab, takeTab } from './tab.ts'
 import { createUnsent, type Left, type Unsent } from './unsent.ts'
 import { createUnsettledStore } from './unsettled.ts'
 
@@ -67,22 +67,22 @@ function createSeating({ api, room, regions, history, setPeople, setLeft, setPro
     setPeople(people)
   }
 
-  const placeFor = (id: string, name: string) => placeOf({ ...api.scope, tab: id, room, name })
+  const storageNameFor = (id: string, name: string) => storageNameOf({ ...api.scope, tab: id, room, name })
 
   async function sit({ name, region }: Seat, note: string | null): Promise<void> {
     if (tab === null || people.some((person) => person.name === name)) return
     const { id } = tab
-    const place = placeFor(id, name)
-    await unsent?.leave(place)
-    const kept = createIndexedDbPlace({ name: place })
-    const unsettled = createUnsettledStore(place)
+    const storageName = storageNameFor(id, name)
+    await unsent?.leave(storageName)
+    const kept = createIndexedDbStorage({ name: storageName })
+    const unsettled = createUnsettledStore(storageName)
     const person = await createPerson({
       name,
       region,
       room,
       history,
       transport,
-      place: kept,
+      storage: kept,
       unsettled,
       note,
       lost: () => lost(id),
@@ -111,7 +111,7 @@ function createSeating({ api, room, regions, history, setPeople, setLeft, setPro
       lost: lostTabs,
       regions,
       transport,
-      seated: (place) => people.some(({ name }) => placeFor(taken.id, name) === place),
+      seated: (storageName) => people.some(({ name }) => storageNameFor(taken.id, name) === storageName),
       changed: () => setLeft(mine.left),
     })
     unsent = mine

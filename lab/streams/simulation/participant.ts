@@ -2,16 +2,16 @@ import { sleep } from '../../../src/runtime/runtime.ts'
 import type { StreamBounds } from '../../../src/streams/bounds.ts'
 import { createStreamClient } from '../../../src/streams/client/client.ts'
 import type { StreamReceiver } from '../../../src/streams/client/intake.ts'
-import { createMemoryPlace } from '../../../src/streams/client/memory-place.ts'
+import { createMemoryStorage } from '../../../src/streams/client/memory-storage.ts'
 import type { StreamClient } from '../../../src/streams/client/options.ts'
-import type { ClientPlace } from '../../../src/streams/client/ports.ts'
+import type { ClientStorage } from '../../../src/streams/client/ports.ts'
 import type { DeliveryMode } from '../../../src/streams/parts/delivery.ts'
 import type { Entry, MessageIdentity } from '../../../src/streams/protocol/protocol.ts'
 import type { SimulatedProcess, Simulation } from '../../../test/support/simulation.ts'
 import type { StreamJudge } from './judge.ts'
 import type { StreamNetwork } from './network.ts'
 
-/** A person with a device: the place survives, the processes do not. */
+/** A person with a device: the storage survives, the processes do not. */
 export interface Participant {
   readonly up: boolean
   readonly pending: number
@@ -57,7 +57,7 @@ export function createParticipant(options: {
 }): Participant {
   const { sim, name, mode, network, judge, bounds, note } = options
   const { random } = sim
-  const place = createMemoryPlace()
+  const storage = createMemoryStorage()
   /** What this device has durably applied, in order. */
   const durable: number[] = []
   let process: SimulatedProcess | null = null
@@ -72,8 +72,8 @@ export function createParticipant(options: {
   /** What this device has from a snapshot. */
   const startedOver = new Set<number>()
 
-  /** The place as one life reaches it. What an effect did becomes durable together with the position, or not at all. */
-  function reached(by: SimulatedProcess, staged: number[]): ClientPlace {
+  /** The storage as one life reaches it. What an effect did becomes durable together with the position, or not at all. */
+  function reached(by: SimulatedProcess, staged: number[]): ClientStorage {
     const slowly = async <T>(work: () => Promise<T>): Promise<T> => {
       if (by.crashed) return new Promise(() => {})
       if (random.chance(SLOW_PLACE_CHANCE)) await sleep(by.runtime, random.next() * SLOW_PLACE_MS, true)
@@ -83,20 +83,20 @@ export function createParticipant(options: {
     }
     const commit = () => durable.push(...staged.splice(0))
     return {
-      load: () => place.load(),
-      identify: (identity) => slowly(() => place.identify(identity)),
-      renew: (identity, pending) => slowly(() => place.renew(identity, pending)),
-      save: (pending) => slowly(() => place.save(pending)),
-      remove: (below, ranges) => slowly(() => place.remove(below, ranges)),
-      acknowledged: (at) => slowly(() => place.acknowledged(at)),
+      load: () => storage.load(),
+      identify: (identity) => slowly(() => storage.identify(identity)),
+      renew: (identity, pending) => slowly(() => storage.renew(identity, pending)),
+      save: (pending) => slowly(() => storage.save(pending)),
+      remove: (below, ranges) => slowly(() => storage.remove(below, ranges)),
+      acknowledged: (at) => slowly(() => storage.acknowledged(at)),
       advance: (position) =>
         slowly(async () => {
           commit()
-          await place.advance(position)
+          await storage.advance(position)
         }),
       settle: (key, position, effect) =>
         slowly(() =>
-          place.settle(key, position, async () => {
+          storage.settle(key, position, async () => {
             await effect()
             for (const uid of staged) judge.applied(name, uid, false)
             commit()
@@ -173,7 +173,7 @@ export function createParticipant(options: {
       room,
       regions: [region, ...regions.filter((each) => each !== region)],
       transport: network.transport(name, by),
-      place: reached(by, staged),
+      storage: reached(by, staged),
       receiver: receiverOf(by, mine, staged),
       mode,
       runtime: by.runtime,

@@ -1,4 +1,4 @@
-/** For pages with several tabs: which of them has a place, and what closed ones left behind. */
-export type { HoldOptions, PlaceHold } from './hold.ts'
-export { holdPlace } from './hold.ts'
-export { listIndexedDbPlaces, removeIndexedDbPlace } from './left-places.ts'
+/** For pages with several tabs: which of them has a storage, and what closed ones left behind. */
+export type { HoldOptions, StorageHold } from './hold.ts'
+export { holdStorage } from './hold.ts'
+export { listIndexedDbStorages, removeIndexedDbStorage } from './left-storages.ts'

@@ -9,7 +9,7 @@ const shared = { regions: true, transport: true, runtime: true, bounds: true } s
 const own = {
   receiver: true,
   mode: true,
-  place: true,
+  storage: true,
   from: true,
   again: true,
   onStatus: true,

@@ -12,7 +12,7 @@ import { StreamError } from './errors.ts'
 import { createIntake } from './intake.ts'
 import type { Lines } from './line.ts'
 import { createLines } from './line.ts'
-import { createMemoryPlace } from './memory-place.ts'
+import { createMemoryStorage } from './memory-storage.ts'
 import type { ClientStatus, StreamClient, StreamClientOptions } from './options.ts'
 import type { Outgoing } from './outgoing.ts'
 import { createOutgoing } from './outgoing.ts'
@@ -32,7 +32,7 @@ const DOUBLINGS_MOST = 16
  *
  * @example
  * ```ts
- * import { createMemoryPlace, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+ * import { createMemoryStorage, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
  *
  * const client = await createStreamClient({
  *   room: 'lobby',
@@ -40,7 +40,7 @@ const DOUBLINGS_MOST = 16
  *   transport: createWebSocketTransport({ url: (region) => `wss://${region}.example.com/socket` }),
  *   receiver: { message: (entry) => console.log(entry.body) },
  *   mode: 'at-least-once',
- *   place: createMemoryPlace(),
+ *   storage: createMemoryStorage(),
  * })
  * const sent = await client.send('Hello')
  * await sent.accepted
@@ -68,11 +68,11 @@ export async function openClient(options: RoomClientOptions, lines: Lines): Prom
   if (odd !== undefined)
     throw new BaseError('bad_option', `${JSON.stringify(odd)} is not a name of a room or a region.`)
   const bounds = { ...sessionLimits, ...options.bounds }
-  const place = options.place ?? createMemoryPlace()
+  const storage = options.storage ?? createMemoryStorage()
   const instance = runtime.newId()
   const problem = (error: unknown) => options.onProblem?.(error)
 
-  const record = await place.load()
+  const record = await storage.load()
   let identity: ClientIdentity = record?.identity ?? newIdentity(runtime)
   let fresh = record === null
   let status: ClientStatus = 'connecting'
@@ -96,7 +96,7 @@ export async function openClient(options: RoomClientOptions, lines: Lines): Prom
   const intake = createIntake({
     receiver,
     mode,
-    place,
+    storage,
     runtime,
     bounds,
     problem,
@@ -107,7 +107,7 @@ export async function openClient(options: RoomClientOptions, lines: Lines): Prom
 
   function out(restored: Parameters<typeof createOutgoing>[0]['restored'], mayHaveLeft: boolean): Outgoing {
     return createOutgoing({
-      place,
+      storage,
       bounds,
       restored,
       mayHaveLeft,
@@ -142,7 +142,7 @@ export async function openClient(options: RoomClientOptions, lines: Lines): Prom
     become('connecting')
     const mine = ++attempt
     identity = { ...identity, generation: identity.generation + 1 }
-    write(() => place.identify(identity))
+    write(() => storage.identify(identity))
       .then(() => {
         if (mine === attempt && status !== 'stopped') open()
       })
@@ -295,7 +295,7 @@ export async function openClient(options: RoomClientOptions, lines: Lines): Prom
     const isSame = why === 'unknown' || why === 'refused'
     const next = isSame ? { ...identity, epoch: identity.epoch + 1 } : newIdentity(runtime)
     const renewed = renumbered(carried, outgoing.acknowledged, { from: identity, to: next })
-    await place.renew(next, renewed)
+    await storage.renew(next, renewed)
     identity = next
     const promises = carried.map(({ number }) => waiting.get(number))
     for (const { number } of doubtful) waiting.get(number)?.reject(doubt())

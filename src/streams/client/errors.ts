@@ -2,10 +2,10 @@ import { BaseError, type ErrorOptions, type ErrorTable } from '../../ledger/core
 
 /** The errors of clients of streams. */
 export const streamErrors = {
-  place_taken: {
+  storage_taken: {
     retryable: false,
     applied: 'no',
-    next: 'Give every client a place of its own.',
+    next: 'Give every client storage of its own.',
   },
   target_unknown: {
     retryable: false,

@@ -2,7 +2,7 @@ import { chmod } from 'node:fs/promises'
 import type { DatabaseSync } from 'node:sqlite'
 import { StreamError } from './errors.ts'
 
-/** Keeps other processes, and other places of this one, off a file. */
+/** Keeps other processes, and other storages of this one, off a file. */
 export interface FileLock {
   release(): void
 }
@@ -13,7 +13,7 @@ const BUSY_MS = 250
 const SQLITE_BUSY = 5
 
 /**
- * Takes the lock of a file, or throws `place_taken` with the process that has it. Node has no locks of files, and a file
+ * Takes the lock of a file, or throws `storage_taken` with the process that has it. Node has no locks of files, and a file
  * that names a process outlives a kill and lies once the number is given to another one. SQLite takes a lock of the
  * kernel, which ends with the process, however that ends; of several openers exactly one gets it.
  */
@@ -21,13 +21,13 @@ export async function lockFile(path: string): Promise<FileLock> {
   const sqlite = await import('node:sqlite')
   const database = new sqlite.DatabaseSync(`${path}.lock`)
   try {
-    // By its path: to open and close it would drop what another place of this process has locked.
+    // By its path: to open and close it would drop what another storage of this process has locked.
     await chmod(`${path}.lock`, 0o600)
     database.exec('pragma busy_timeout = 0; begin immediate')
     database.exec(`pragma busy_timeout = ${BUSY_MS}; pragma user_version = ${process.pid}; commit; begin immediate`)
     return { release: () => database.close() }
   } catch (error) {
-    const taken = isBusy(error) ? placeTaken(path, holderOf(database)) : error
+    const taken = isBusy(error) ? storageTaken(path, holderOf(database)) : error
     database.close()
     throw taken
   }
@@ -47,7 +47,7 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
 
-function placeTaken(path: string, pid: number | null): StreamError {
+function storageTaken(path: string, pid: number | null): StreamError {
   const holder = pid === null ? 'another process' : `process ${pid}`
-  return new StreamError('place_taken', `The file ${path} is used by ${holder}.`, { details: { path, pid } })
+  return new StreamError('storage_taken', `The file ${path} is used by ${holder}.`, { details: { path, pid } })
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { IDBFactory } from 'fake-indexeddb'
 import { isOnceError } from '../../ledger/core/errors.ts'
-import { type HoldOptions, type HoldStorage, holdPlace, type WebLocks } from './hold.ts'
+import { type HoldOptions, holdStorage, type LocalStorage, type WebLocks } from './hold.ts'
 import type { IndexedDb } from './indexeddb.ts'
-import { listIndexedDbPlaces, removeIndexedDbPlace } from './left-places.ts'
-import { createIndexedDbPlace } from './place-indexeddb.ts'
+import { createIndexedDbStorage } from './indexeddb-storage.ts'
+import { listIndexedDbStorages, removeIndexedDbStorage } from './left-storages.ts'
 import type { PendingSend } from './ports.ts'
 import { createClientRuntime } from './runtime.ts'
 
@@ -14,7 +14,7 @@ const MINUTE = 60_000
 /** A browser with several tabs, whose clock the test sets. */
 function openSite() {
   const notes = new Map<string, string>()
-  const storage: HoldStorage = {
+  const storage: LocalStorage = {
     getItem: (key) => notes.get(key) ?? null,
     setItem: (key, value) => void notes.set(key, value),
     removeItem: (key) => void notes.delete(key),
@@ -29,7 +29,7 @@ function openSite() {
     const options: HoldOptions = {
       locks: null,
       indexedDB,
-      storage,
+      localStorage: storage,
       page: page as unknown as NonNullable<HoldOptions['page']>,
       nowMs: () => site.nowMs,
       onLost: () => void (lost += 1),
@@ -42,7 +42,7 @@ function openSite() {
       },
     }
     return {
-      hold: (name: string) => holdPlace(name, options),
+      hold: (name: string) => holdStorage(name, options),
       /** What its timers would do. */
       async beat() {
         for (const fire of beats.splice(0)) fire()
@@ -61,7 +61,7 @@ function message(body: unknown): PendingSend {
   return { seen: {}, replyTo: null, body }
 }
 
-test('without locks a place has one tab, for as long as that lives', async () => {
+test('without locks a storage has one tab, for as long as that lives', async () => {
   const site = openSite()
   const [first, second] = [site.tab(), site.tab()]
   assert.notEqual(await first.hold('ann'), null)
@@ -79,10 +79,10 @@ test('without locks a place has one tab, for as long as that lives', async () =>
   assert.equal(first.lost, 1)
 })
 
-test('of tabs that want one place at once one gets it', async () => {
+test('of tabs that want one storage at once one gets it', async () => {
   const site = openSite()
   for (let round = 0; round < 10; round++) {
-    const held = await Promise.all(Array.from({ length: 5 }, () => site.tab().hold(`place ${round}`)))
+    const held = await Promise.all(Array.from({ length: 5 }, () => site.tab().hold(`storage ${round}`)))
     assert.equal(held.filter((each) => each !== null).length, 1)
   }
 })
@@ -94,7 +94,7 @@ test('a tab that closes or releases its lock makes no other tab wait', async () 
   before.say('pagehide')
   const held = await after.hold('ann')
   assert.notEqual(held, null)
-  // A page that comes back out of the browser's cache has lost its place.
+  // A page that comes back out of the browser's cache has lost its storage.
   before.say('pageshow')
   await before.beat()
   assert.equal(before.lost, 1)
@@ -121,15 +121,15 @@ test('where there are locks, the browser decides', async () => {
       return over
     },
   }
-  const first = await holdPlace('ann', { locks })
-  assert.equal(await holdPlace('ann', { locks }), null)
+  const first = await holdStorage('ann', { locks })
+  assert.equal(await holdStorage('ann', { locks }), null)
   await first?.release()
-  assert.notEqual(await holdPlace('ann', { locks }), null)
+  assert.notEqual(await holdStorage('ann', { locks }), null)
 })
 
-test('two tabs that open one place all the same never mix what is pending', async () => {
+test('two tabs that open one storage all the same never mix what is pending', async () => {
   const { indexedDB } = openSite()
-  const [first, second] = [0, 1].map(() => createIndexedDbPlace({ name: 'ann', indexedDB }))
+  const [first, second] = [0, 1].map(() => createIndexedDbStorage({ name: 'ann', indexedDB }))
   assert.ok(first && second)
   await first.load()
   await first.identify({ client: 'ann', epoch: 1, generation: 1 })
@@ -140,22 +140,22 @@ test('two tabs that open one place all the same never mix what is pending', asyn
     ['of the first'],
   )
   const late = first.save({ number: 2, message: message('of the first, too late') })
-  await assert.rejects(late, (error) => isOnceError(error, 'place_taken'))
+  await assert.rejects(late, (error) => isOnceError(error, 'storage_taken'))
   await second.save({ number: 2, message: message('of the second') })
-  const after = await createIndexedDbPlace({ name: 'ann', indexedDB }).load()
+  const after = await createIndexedDbStorage({ name: 'ann', indexedDB }).load()
   assert.deepEqual(
     after?.pending.map(({ message: { body } }) => body),
     ['of the first', 'of the second'],
   )
 })
 
-test('places are listed and removed, also one that another tab still has open', async () => {
+test('storages are listed and removed, also one that another tab still has open', async () => {
   const { indexedDB } = openSite()
-  const place = createIndexedDbPlace({ name: 'ann', indexedDB })
-  await place.load()
-  await place.identify({ client: 'ann', epoch: 1, generation: 1 })
-  assert.deepEqual(await listIndexedDbPlaces(indexedDB), ['ann'])
-  await removeIndexedDbPlace('ann', indexedDB)
-  assert.deepEqual(await listIndexedDbPlaces(indexedDB), [])
-  assert.deepEqual(await createIndexedDbPlace({ name: 'ann', indexedDB }).load(), null)
+  const storage = createIndexedDbStorage({ name: 'ann', indexedDB })
+  await storage.load()
+  await storage.identify({ client: 'ann', epoch: 1, generation: 1 })
+  assert.deepEqual(await listIndexedDbStorages(indexedDB), ['ann'])
+  await removeIndexedDbStorage('ann', indexedDB)
+  assert.deepEqual(await listIndexedDbStorages(indexedDB), [])
+  assert.deepEqual(await createIndexedDbStorage({ name: 'ann', indexedDB }).load(), null)
 })

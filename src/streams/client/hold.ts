@@ -3,23 +3,23 @@ import { browserIndexedDb, committed, type IndexedDb, openDatabase } from './ind
 import type { ClientRuntime } from './runtime.ts'
 import { createClientRuntime } from './runtime.ts'
 
-/** Keeps other tabs off a place for as long as this one lives. */
-export interface PlaceHold {
+/** Keeps other tabs off a storage for as long as this one lives. */
+export interface StorageHold {
   readonly name: string
-  /** Gives the place back; other tabs may take it at once. */
+  /** Gives the storage back; other tabs may take it at once. */
   release(): Promise<void>
 }
 
 export interface HoldOptions {
   /** How long to wait for a tab that is about to go, as the one before a reload is. */
   readonly waitMs?: number
-  /** Without locks: this tab was silent for so long, frozen for example, that another one has taken the place. */
+  /** Without locks: this tab was silent for so long, frozen for example, that another one has taken the storage. */
   onLost?(): void
   /** Null where there are none, as on plain HTTP. Left out: `navigator.locks` where it exists. */
   readonly locks?: WebLocks | null
   readonly indexedDB?: IndexedDb
   /** Left out: the browser's `localStorage`. */
-  readonly storage?: HoldStorage
+  readonly localStorage?: LocalStorage
   /** Left out: the window. */
   readonly page?: HoldPage
   /** By the clock of the machine, which all tabs share. */
@@ -36,7 +36,7 @@ export interface WebLocks {
   ): Promise<unknown>
 }
 
-export interface HoldStorage {
+export interface LocalStorage {
   getItem(key: string): string | null
   setItem(key: string, value: string): void
   removeItem(key: string): void
@@ -51,7 +51,7 @@ export interface HoldPage {
 const LEASE_MS = 150_000
 /** A quarter of a minute: a tab that can be seen renews its lease ten times before it ends. */
 const BEAT_MS = 15_000
-/** Between two looks at a place that another tab holds. */
+/** Between two looks at a storage that another tab holds. */
 const LOOK_MS = 100
 
 const NAME = 'onceonly-held:'
@@ -59,10 +59,10 @@ const DATABASE = 'onceonly-holds'
 const STORE = 'holds'
 
 /**
- * Null when another tab holds the place. By a lock of `navigator.locks` where there are any; elsewhere by a lease in
+ * Null when another tab holds the storage. By a lock of `navigator.locks` where there are any; elsewhere by a lease in
  * IndexedDB, which the tab renews while it lives, and which a tab that goes gives back.
  */
-export async function holdPlace(name: string, options: HoldOptions = {}): Promise<PlaceHold | null> {
+export async function holdStorage(name: string, options: HoldOptions = {}): Promise<StorageHold | null> {
   const { locks = browserLocks() } = options
   return locks === null ? holdByLease(name, options) : holdByLock(name, locks, options.waitMs ?? 0)
 }
@@ -71,8 +71,8 @@ function browserLocks(): WebLocks | null {
   return (globalThis as unknown as { navigator?: { locks?: WebLocks } }).navigator?.locks ?? null
 }
 
-async function holdByLock(name: string, locks: WebLocks, waitMs: number): Promise<PlaceHold | null> {
-  const { promise: held, resolve, reject } = Promise.withResolvers<PlaceHold | null>()
+async function holdByLock(name: string, locks: WebLocks, waitMs: number): Promise<StorageHold | null> {
+  const { promise: held, resolve, reject } = Promise.withResolvers<StorageHold | null>()
   const released = Promise.withResolvers<void>()
   const over = locks.request(
     NAME + name,
@@ -98,16 +98,16 @@ interface Lease {
   readonly beatAtMs: number
 }
 
-async function holdByLease(name: string, options: HoldOptions): Promise<PlaceHold | null> {
-  const browser = globalThis as unknown as HoldPage & { readonly localStorage: HoldStorage }
+async function holdByLease(name: string, options: HoldOptions): Promise<StorageHold | null> {
+  const browser = globalThis as unknown as HoldPage & { readonly localStorage: LocalStorage }
   const { indexedDB = browserIndexedDb(), nowMs = Date.now, runtime = createClientRuntime() } = options
-  const { storage = browser.localStorage, page = browser, waitMs = 0 } = options
+  const { localStorage = browser.localStorage, page = browser, waitMs = 0 } = options
   const note = NAME + name
   const holder = runtime.newId()
   const database = await openDatabase(indexedDB, DATABASE, STORE)
   let timer: Timer | null = null
 
-  /** One transaction, so that of two tabs one has it. False when the place is not to be had. */
+  /** One transaction, so that of two tabs one has it. False when the storage is not to be had. */
   async function claim(isMine: (lease: Lease | undefined) => boolean, beatAtMs: number | null): Promise<boolean> {
     const transaction = database.transaction(STORE, 'readwrite')
     const store = transaction.objectStore(STORE)
@@ -128,7 +128,7 @@ async function holdByLease(name: string, options: HoldOptions): Promise<PlaceHol
     lease === undefined ||
     // A clock that was set back must not make a lease endless.
     Math.abs(nowMs() - lease.beatAtMs) > LEASE_MS ||
-    lease.holder === storage.getItem(note)
+    lease.holder === localStorage.getItem(note)
 
   function beatLater(): void {
     timer = runtime.setTimer(BEAT_MS, beat, true)
@@ -149,9 +149,9 @@ async function holdByLease(name: string, options: HoldOptions): Promise<PlaceHol
   }
 
   // Written at once, which a transaction of IndexedDB is not: nothing waits for a page that goes.
-  const hidden = () => storage.setItem(note, holder)
+  const hidden = () => localStorage.setItem(note, holder)
   const shown = () => {
-    storage.removeItem(note)
+    localStorage.removeItem(note)
     beat()
   }
 
@@ -171,7 +171,7 @@ async function holdByLease(name: string, options: HoldOptions): Promise<PlaceHol
     }
     await new Promise<void>((resolve) => void runtime.setTimer(LOOK_MS, resolve, true))
   }
-  storage.removeItem(note)
+  localStorage.removeItem(note)
   page.addEventListener('pagehide', hidden)
   page.addEventListener('pageshow', shown)
   beatLater()

@@ -42,8 +42,8 @@ export interface IndexedDbStore {
   getAll(): IndexedDbRequest<readonly unknown[]>
 }
 
-/** Of the names of databases that are places. */
-export const PLACE_PREFIX = 'onceonly:'
+/** Of the names of databases that are storages. */
+export const STORAGE_PREFIX = 'onceonly:'
 
 export function browserIndexedDb(): IndexedDb {
   return (globalThis as unknown as { indexedDB: IndexedDb }).indexedDB

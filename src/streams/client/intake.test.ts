@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { streamBounds } from '../bounds.ts'
 import type { Delivered } from '../protocol/protocol.ts'
 import { createIntake } from './intake.ts'
-import { createMemoryPlace } from './memory-place.ts'
+import { createMemoryStorage } from './memory-storage.ts'
 import { createClientRuntime } from './runtime.ts'
 
 function entry(log: string, n: number, seen: Readonly<Record<string, number>> = {}): Delivered {
@@ -26,7 +26,7 @@ function open() {
   const intake = createIntake({
     receiver: { message: ({ body }) => void shown.push(body) },
     mode: 'at-least-once',
-    place: createMemoryPlace(),
+    storage: createMemoryStorage(),
     restored: { logs: {}, ordered: 0 },
     runtime: createClientRuntime(),
     replay: false,

@@ -14,7 +14,7 @@ import type {
 } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
 import type { SessionBounds } from '../session-limits.ts'
-import type { ClientPlace, ClientPosition } from './ports.ts'
+import type { ClientPosition, ClientStorage } from './ports.ts'
 import type { ClientRuntime } from './runtime.ts'
 
 /**
@@ -57,7 +57,7 @@ export interface Intake {
 export interface IntakeOptions {
   readonly receiver: StreamReceiver
   readonly mode: DeliveryMode
-  readonly place: ClientPlace
+  readonly storage: ClientStorage
   readonly restored: ClientPosition
   /** Everything comes again; what is restored is only what was seen. */
   readonly replay: boolean
@@ -67,8 +67,8 @@ export interface IntakeOptions {
 }
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { receiver, place, runtime, bounds, problem } = options
-  const delivery = new Delivery(options.mode, place)
+  const { receiver, storage, runtime, bounds, problem } = options
+  const delivery = new Delivery(options.mode, storage)
   const dedup = new SequenceDedup()
   let arrived: Position = options.replay ? {} : options.restored.logs
   let ordered = options.replay ? 0 : options.restored.ordered
@@ -183,7 +183,7 @@ export function createIntake(options: IntakeOptions): Intake {
           snapshot === null
             ? { logs: furthest(done.logs, after.logs), ordered: Math.max(done.ordered, after.ordered) }
             : after
-        await insist(() => place.advance(done))
+        await insist(() => storage.advance(done))
       })
     },
     begin(position) {

@@ -3,7 +3,7 @@ import type { DeliveryMode } from '../parts/delivery.ts'
 import type { MessageIdentity } from '../protocol/protocol.ts'
 import type { StreamReceiver } from './intake.ts'
 import type { SentMessage } from './outgoing.ts'
-import type { ClientPlace, ClientPosition, ClientTransport, PendingSend } from './ports.ts'
+import type { ClientPosition, ClientStorage, ClientTransport, PendingSend } from './ports.ts'
 import type { ClientRuntime } from './runtime.ts'
 
 /** One participant of one room: sends, receives, and comes back by itself, here or in another region. */
@@ -46,7 +46,7 @@ export interface StreamClientOptions {
   /** How often the receiver may see a message after a restart. */
   readonly mode: DeliveryMode
   /** Where everything is kept that must survive this process; in memory, where nothing must. @default memory */
-  readonly place?: ClientPlace
+  readonly storage?: ClientStorage
   /**
    * Where a client without a position begins: with all that the room still has, or with what comes next.
    * @default 'start'
@@ -85,7 +85,7 @@ export interface StreamConnection {
   /** Rooms that were entered and not stopped. */
   readonly rooms: ReadonlyMap<string, StreamClient>
   /**
-   * Enters a room. Each has its own identity, position, place, credit and rights: one that is refused or falls behind
+   * Enters a room. Each has its own identity, position, storage, credit and rights: one that is refused or falls behind
    * holds up no other. Stop the client of a room to leave it.
    */
   room(name: string, options: StreamRoomOptions): Promise<StreamClient>
@@ -99,7 +99,7 @@ export interface StreamConnection {
 /** What every room of a connection shares. */
 export type StreamConnectionOptions = Pick<StreamClientOptions, 'regions' | 'transport' | 'runtime' | 'bounds'>
 
-/** What belongs to one room. A place belongs to one room, too. */
+/** What belongs to one room. A storage belongs to one room, too. */
 export type StreamRoomOptions = Omit<StreamClientOptions, 'room' | keyof StreamConnectionOptions>
 
 /**

@@ -2,7 +2,7 @@ import type { Pending } from '../parts/sender.ts'
 import { IdempotentSender } from '../parts/sender.ts'
 import type { AckResult, LogPlace, MessageIdentity, SendFrame } from '../protocol/protocol.ts'
 import type { SessionBounds } from '../session-limits.ts'
-import type { ClientPlace, PendingSend } from './ports.ts'
+import type { ClientStorage, PendingSend } from './ports.ts'
 
 /** A message on its way. */
 export interface SentMessage {
@@ -39,7 +39,7 @@ export interface Outgoing {
 }
 
 export function createOutgoing(options: {
-  readonly place: ClientPlace
+  readonly storage: ClientStorage
   readonly bounds: SessionBounds
   readonly restored: {
     readonly next: number
@@ -50,10 +50,10 @@ export function createOutgoing(options: {
   readonly mayHaveLeft: boolean
   done(number: number, place: LogPlace | null): void
 }): Outgoing {
-  const { place, restored, done } = options
+  const { storage, restored, done } = options
   const { sendWindowBytes: windowBytes, pendingBytes: mostPendingBytes } = options.bounds
   const sizeOf = (message: PendingSend) => JSON.stringify(message).length
-  const sender = new IdempotentSender<PendingSend>({ place, windowBytes, mostPendingBytes, sizeOf, restored })
+  const sender = new IdempotentSender<PendingSend>({ storage, windowBytes, mostPendingBytes, sizeOf, restored })
   let next = restored.next
   let sentBelow = options.mayHaveLeft ? restored.next : 1
   let sentEarlierBelow = sentBelow
@@ -96,7 +96,7 @@ export function createOutgoing(options: {
     async acknowledge(results, last) {
       if (last !== null) {
         // Before the pending messages go: the proof must never be older than what it proves.
-        await place.acknowledged(last)
+        await storage.acknowledged(last)
         acknowledged = last
       }
       const places = new Map(results.map((result) => [result.cseq, result.place]))

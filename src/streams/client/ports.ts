@@ -1,7 +1,7 @@
-/** What a client needs from outside: connections, and a place that survives it. Nothing here knows Node. */
+/** What a client needs from outside: connections, and a storage that survives it. Nothing here knows Node. */
 
-import type { DeliveryPlace } from '../parts/delivery.ts'
-import type { Pending, PendingPlace } from '../parts/sender.ts'
+import type { DeliveryStorage } from '../parts/delivery.ts'
+import type { Pending, PendingStorage } from '../parts/sender.ts'
 import type { FrameData, FrameFormat } from '../protocol/codec.ts'
 import type { LogPlace, MessageContent, Position } from '../protocol/protocol.ts'
 
@@ -49,10 +49,10 @@ export interface ClientRecord {
 }
 
 /**
- * Where a client keeps what must survive it. Everything is durable when its promise resolves. A place that forgets its
+ * Where a client keeps what must survive it. Everything is durable when its promise resolves. A storage that forgets its
  * pending messages must also forget the epoch: `load` then answers null, and the client takes a new identity.
  */
-export interface ClientPlace extends PendingPlace<PendingSend>, DeliveryPlace<ClientPosition> {
+export interface ClientStorage extends PendingStorage<PendingSend>, DeliveryStorage<ClientPosition> {
   load(): Promise<ClientRecord | null>
   /** Before a hello leaves: a connection is to have this generation. */
   identify(identity: ClientIdentity): Promise<void>

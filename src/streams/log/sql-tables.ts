@@ -94,11 +94,11 @@ function tables({ text, integer: big }: ColumnTypes, busy: string): readonly str
 /** What clients that live beside a store keep in it. */
 function shelves(text: string): readonly string[] {
   return [
-    `create table onceonly_stream_shelves (
-      shelf ${text} not null,
+    `create table onceonly_stream_storage (
+      client ${text} not null,
       name ${text} not null,
       value ${text} not null,
-      primary key (shelf, name)
+      primary key (client, name)
     )`,
   ]
 }
@@ -123,7 +123,7 @@ export const streamTables: readonly Migration[] = [
     version: 2,
     oldestCode: 1,
     up: ({ types: { text } }) => shelves(text),
-    encrypted: { onceonly_stream_shelves: { value: 'secret' } },
+    encrypted: { onceonly_stream_storage: { value: 'secret' } },
   },
   {
     version: 3,

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { ReceiveDedup } from './dedup.ts'
-import type { DeliveryPlace } from './delivery.ts'
+import type { DeliveryStorage } from './delivery.ts'
 import { Delivery } from './delivery.ts'
-import type { Pending, PendingPlace } from './sender.ts'
+import type { Pending, PendingStorage } from './sender.ts'
 import { IdempotentSender } from './sender.ts'
 import { SequenceDedup } from './sequence-dedup.ts'
 import { fromShiViz, toShiViz } from './shiviz.ts'
@@ -109,7 +109,7 @@ test('large messages leave one by one, small ones together', async () => {
 test('a number whose write failed is the next one’s, and a restart continues with what is pending', async () => {
   const saved = new Map<number, Pending<string>>()
   let fails = false
-  const place: PendingPlace<string> = {
+  const storage: PendingStorage<string> = {
     async save(pending) {
       if (fails) throw new Error('disk full')
       saved.set(pending.number, pending)
@@ -120,7 +120,7 @@ test('a number whose write failed is the next one’s, and a restart continues w
       }
     },
   }
-  const sender = new IdempotentSender<string>({ place })
+  const sender = new IdempotentSender<string>({ storage })
   await sender.accept('a')
   fails = true
   const lost = sender.accept('b')
@@ -131,7 +131,7 @@ test('a number whose write failed is the next one’s, and a restart continues w
     { number: 3, message: 'd' },
   ])
   await sender.acknowledge({ floor: 2 })
-  const again = new IdempotentSender<string>({ place, restored: { next: 4, pending: [...saved.values()] } })
+  const again = new IdempotentSender<string>({ storage, restored: { next: 4, pending: [...saved.values()] } })
   assert.deepEqual(
     again.toSend().map(({ message }) => message),
     ['c', 'd'],
@@ -152,7 +152,7 @@ test('the modes differ in what a crash does', async () => {
     ['effectively-once', 1],
   ] as const) {
     const world = { position: 0, settled: new Set<string>(), effects: 0, crash: true }
-    const place: DeliveryPlace = {
+    const storage: DeliveryStorage = {
       async advance(position) {
         // The first process dies right around here.
         if (mode === 'at-least-once' && world.crash) throw new Error('crash')
@@ -168,7 +168,7 @@ test('the modes differ in what a crash does', async () => {
         return true
       },
     }
-    const delivery = new Delivery(mode, place)
+    const delivery = new Delivery(mode, storage)
     const effect = async () => void world.effects++
     await assert.rejects(delivery.deliver('m', 1, effect), /crash/)
     world.crash = false

@@ -13,8 +13,8 @@ export interface Pending<T> {
   readonly message: T
 }
 
-/** A place where pending messages survive a restart. A write counts before the message leaves. */
-export interface PendingPlace<T> {
+/** Where pending messages survive a restart. A write counts before the message leaves. */
+export interface PendingStorage<T> {
   save(pending: Pending<T>): Promise<void>
   remove(below: number, ranges: readonly (readonly [number, number])[]): Promise<void>
 }
@@ -32,7 +32,7 @@ export class IdempotentSender<T> {
   readonly #sizeOf: (message: T) => number
   readonly #mostPending: number
   readonly #mostPendingBytes: number
-  readonly #place: PendingPlace<T> | null
+  readonly #storage: PendingStorage<T> | null
   #turn: Promise<unknown> = Promise.resolve()
   #next: number
   /** Everything below it has been sent on this connection. */
@@ -53,7 +53,7 @@ export class IdempotentSender<T> {
       readonly mostPending?: number
       /** By `sizeOf`; left out, only their number counts. */
       readonly mostPendingBytes?: number
-      readonly place?: PendingPlace<T>
+      readonly storage?: PendingStorage<T>
       /** What a restart found: the next number, and what was never acknowledged. */
       readonly restored?: { readonly next: number; readonly pending: readonly Pending<T>[] }
     } = {},
@@ -63,7 +63,7 @@ export class IdempotentSender<T> {
     this.#sizeOf = options.sizeOf ?? (() => 0)
     this.#mostPending = options.mostPending ?? MOST_PENDING
     this.#mostPendingBytes = options.mostPendingBytes ?? Number.POSITIVE_INFINITY
-    this.#place = options.place ?? null
+    this.#storage = options.storage ?? null
     this.#next = safeCount('number', options.restored?.next ?? 1)
     for (const each of [...(options.restored?.pending ?? [])].sort((a, b) => a.number - b.number)) {
       this.#keep(each, this.#sizeOf(each.message))
@@ -75,7 +75,7 @@ export class IdempotentSender<T> {
     return [...this.#pending.values()]
   }
 
-  /** Accepts a message: from here on it will be sent until it is acknowledged. Durable first, where there is a place. */
+  /** Accepts a message: from here on it will be sent until it is acknowledged. Durable first, where there is storage. */
   accept(message: T): Promise<Pending<T>> {
     // One after the other: a number whose write failed must be free for the next, or its hole stops the receiver.
     const mine = this.#turn.then(() => this.#acceptNow(message))
@@ -91,7 +91,7 @@ export class IdempotentSender<T> {
       })
     }
     const pending = { number: this.#next, message }
-    await this.#place?.save(pending)
+    await this.#storage?.save(pending)
     this.#next += 1
     this.#keep(pending, bytes)
     return pending
@@ -145,7 +145,7 @@ export class IdempotentSender<T> {
       this.#pendingBytes -= bytes
       if (this.#sent.delete(number)) this.#sentBytes -= bytes
     }
-    if (done.length > 0) await this.#place?.remove(floor, ranges)
+    if (done.length > 0) await this.#storage?.remove(floor, ranges)
     return done
   }
 

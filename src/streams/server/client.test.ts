@@ -4,9 +4,9 @@ import { isOnceError } from '../../ledger/core/errors.ts'
 import { until } from '../../testing/until.ts'
 import { createStreamClient } from '../client/client.ts'
 import type { StreamReceiver } from '../client/intake.ts'
-import { createMemoryPlace } from '../client/memory-place.ts'
+import { createMemoryStorage } from '../client/memory-storage.ts'
 import type { StreamClient } from '../client/options.ts'
-import type { ClientPlace, ClientTransport, LinkEvents } from '../client/ports.ts'
+import type { ClientStorage, ClientTransport, LinkEvents } from '../client/ports.ts'
 import { createClientRuntime } from '../client/runtime.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { RoomLog } from '../ports.ts'
@@ -109,7 +109,7 @@ test('a restart in the middle of an effect: again at least once, not again at mo
     const ada = await follow(region)
     await (await ada.client.send('a')).accepted
     await (await ada.client.send('b')).accepted
-    const place = createMemoryPlace()
+    const storage = createMemoryStorage()
     const begun: unknown[] = []
     const done: unknown[] = []
     const receiver = (stuck: boolean) => ({
@@ -119,11 +119,11 @@ test('a restart in the middle of an effect: again at least once, not again at mo
         done.push(body)
       },
     })
-    const dying = await follow(region, { mode, place, receiver: receiver(true) })
+    const dying = await follow(region, { mode, storage, receiver: receiver(true) })
     await until('in the middle of b', () => begun.includes('b'))
     dying.transport.cut()
     void dying.client.stop()
-    const next = await follow(region, { mode, place, receiver: receiver(false) })
+    const next = await follow(region, { mode, storage, receiver: receiver(false) })
     await (await ada.client.send('c')).accepted
     await until('c', () => done.includes('c'))
     assert.deepEqual([mode, begun], [mode, expected])
@@ -134,12 +134,12 @@ test('a restart in the middle of an effect: again at least once, not again at mo
 
 test('pending messages survive a restart, with their numbers and what had been seen', async () => {
   const { region } = openRegion()
-  const place = createMemoryPlace()
+  const storage = createMemoryStorage()
   const nowhere: ClientTransport = { connect: () => ({ send() {}, close() {} }) }
-  const before = await follow(region, { place, transport: nowhere })
+  const before = await follow(region, { storage, transport: nowhere })
   const { identity } = await before.client.send('written offline')
   await before.client.stop()
-  const after = await follow(region, { place })
+  const after = await follow(region, { storage })
   await until('delivered', () => after.seen.length === 1)
   const { client, epoch, cseq } = after.seen[0] ?? {}
   assert.deepEqual({ client, epoch, cseq }, identity)
@@ -149,16 +149,16 @@ test('pending messages survive a restart, with their numbers and what had been s
 
 test('a cloned tab gets an identity of its own, and what it wrote arrives under that', async () => {
   const { region } = openRegion()
-  const place = createMemoryPlace()
-  const original = await follow(region, { place })
+  const storage = createMemoryStorage()
+  const original = await follow(region, { storage })
   await (await original.client.send('mine')).accepted
-  const record = await place.load()
+  const record = await storage.load()
   assert.ok(record !== null)
   // The clone has what the original had before its last connection: the same generation comes from two.
-  const copied: ClientPlace = createMemoryPlace()
+  const copied: ClientStorage = createMemoryStorage()
   await copied.identify({ ...record.identity, generation: record.identity.generation - 1 })
   const renewals: string[] = []
-  const clone = await follow(region, { place: copied, onIdentity: (_, why) => void renewals.push(why) })
+  const clone = await follow(region, { storage: copied, onIdentity: (_, why) => void renewals.push(why) })
   const { accepted } = await clone.client.send('from the clone')
   await accepted
   assert.deepEqual(renewals, ['cloned'])
@@ -167,19 +167,19 @@ test('a cloned tab gets an identity of its own, and what it wrote arrives under 
   await Promise.all([original.client.stop(), clone.client.stop(), region.stop()])
 })
 
-test('an old copy of a place takes a new identity at once, and sends nothing again that may have arrived', async () => {
+test('an old copy of a storage takes a new identity at once, and sends nothing again that may have arrived', async () => {
   const { region, log } = openRegion()
   await log.enter('room', { client: 'ada', epoch: 1, generation: 5_000, instance: 'the later one' })
   const message = { client: 'numbers', epoch: 1, generation: 1, seen: {}, replyTo: null, body: 'x', digest: 'x' }
   await log.enter('room', { ...message, instance: 'the later one' })
   await log.write('room', { merged: [], sends: [1, 2, 3].map((cseq) => ({ ...message, cseq })) })
   for (const client of ['ada', 'numbers']) {
-    const place = createMemoryPlace()
-    await place.identify({ client, epoch: 1, generation: 3 })
-    await place.save({ number: 1, message: { seen: {}, replyTo: null, body: 'old' } })
+    const storage = createMemoryStorage()
+    await storage.identify({ client, epoch: 1, generation: 3 })
+    await storage.save({ number: 1, message: { seen: {}, replyTo: null, body: 'old' } })
     const events: unknown[] = []
     const copy = await follow(region, {
-      place,
+      storage,
       onIdentity: (_, why) => void events.push(why),
       onDoubt: (messages) => void events.push(...messages.map(({ body }) => body)),
     })
@@ -195,15 +195,15 @@ test('an old copy of a place takes a new identity at once, and sends nothing aga
 
 test('forgotten messages are reported as in doubt, and never sent again by themselves', async () => {
   const { region } = openRegion()
-  const place = createMemoryPlace()
-  await place.identify({ client: 'sleeper', epoch: 1, generation: 9 })
+  const storage = createMemoryStorage()
+  await storage.identify({ client: 'sleeper', epoch: 1, generation: 9 })
   for (let number = 1; number <= 6; number++) {
-    await place.save({ number, message: { seen: {}, replyTo: null, body: `old ${number}` } })
+    await storage.save({ number, message: { seen: {}, replyTo: null, body: `old ${number}` } })
   }
-  await place.remove(6, [])
+  await storage.remove(6, [])
   const doubts: unknown[] = []
   const { client, seen } = await follow(region, {
-    place,
+    storage,
     onDoubt: (messages) => void doubts.push(...messages.map(({ body }) => body)),
   })
   await until('a new epoch', () => client.identity.epoch === 2)
@@ -245,16 +245,16 @@ test('without a snapshot all is shown that the room still has, and nothing twice
   const resets: unknown[] = []
   const begin = async (logs: Record<string, number> | null) => {
     const seen: Entry[] = []
-    const place = createMemoryPlace()
+    const storage = createMemoryStorage()
     if (logs !== null) {
-      await place.identify({ client: 'mover', epoch: 1, generation: 1 })
-      await place.advance({ logs, ordered: 0 })
+      await storage.identify({ client: 'mover', epoch: 1, generation: 1 })
+      await storage.advance({ logs, ordered: 0 })
     }
     const receiver = {
       message: (entry: Entry) => void seen.push(entry),
       reset: (reset: unknown) => void resets.push(reset),
     }
-    return { ...(await follow(region, { place, from: 'start', receiver })), seen }
+    return { ...(await follow(region, { storage, from: 'start', receiver })), seen }
   }
   const [newcomer, mover] = [await begin(null), await begin({ 'us.1': 2 })]
   await (await ada.client.send(4)).accepted

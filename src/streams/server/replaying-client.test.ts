@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../testing/until.ts'
-import { createMemoryPlace } from '../client/memory-place.ts'
+import { createMemoryStorage } from '../client/memory-storage.ts'
 import { follow, openRegion } from './test-peer.ts'
 
 test('a client that shows everything again after a restart still sends after what it had read', async () => {
   const { region } = openRegion()
   const ada = await follow(region)
   for (const text of ['shall we ship?', 'today?']) await (await ada.client.send(text)).accepted
-  const place = createMemoryPlace()
-  const grace = await follow(region, { place })
+  const storage = createMemoryStorage()
+  const grace = await follow(region, { storage })
   await until('grace has read it', () => grace.seen.length === 2)
   await grace.client.idle()
   await grace.client.stop()
 
-  const again = await follow(region, { place, again: 'replay' })
+  const again = await follow(region, { storage, again: 'replay' })
   // Before anything is delivered again, what was read is already a cause.
   const said = await again.client.send('yes, ship it')
   await said.accepted
@@ -23,9 +23,9 @@ test('a client that shows everything again after a restart still sends after wha
   assert.deepEqual(reply?.seen, { 'eu.1': 2 })
   await again.client.idle()
   await again.client.stop()
-  assert.deepEqual((await place.load())?.position.logs, { 'eu.1': 3 }, 'the position never went back')
+  assert.deepEqual((await storage.load())?.position.logs, { 'eu.1': 3 }, 'the position never went back')
 
-  const onward = await follow(region, { place })
+  const onward = await follow(region, { storage })
   await (await ada.client.send('done')).accepted
   await until('only what is new is shown', () => onward.seen.length === 1)
   assert.equal(onward.seen[0]?.body, 'done')

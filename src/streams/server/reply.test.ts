@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { until } from '../../testing/until.ts'
-import { createMemoryPlace } from '../client/memory-place.ts'
+import { createMemoryStorage } from '../client/memory-storage.ts'
 import type { ClientTransport } from '../client/ports.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
@@ -135,11 +135,11 @@ test('a client that does not know the target asks the region; a refused reply af
   const ada = await follow(region)
   await (await ada.client.send('question')).accepted
   const events: unknown[] = []
-  const place = createMemoryPlace()
-  await place.identify({ client: 'bob', epoch: 1, generation: 1 })
-  await place.advance({ logs: { 'eu.1': 1 }, ordered: 0 })
+  const storage = createMemoryStorage()
+  await storage.identify({ client: 'bob', epoch: 1, generation: 1 })
+  await storage.advance({ logs: { 'eu.1': 1 }, ordered: 0 })
   const bob = await follow(region, {
-    place,
+    storage,
     onProblem: (error) => void (isOnceError(error, 'target_unknown') && events.push(error.code)),
     onDoubt: (messages) => void events.push(messages),
     onIdentity: (identity, why) => void events.push(identity, why),
@@ -164,20 +164,20 @@ test('a client that does not know the target asks the region; a refused reply af
 
 test('what was pending at the start of a clone is in doubt; what it says later arrives', async () => {
   const { region } = openRegion()
-  const places = [createMemoryPlace(), createMemoryPlace()]
+  const storages = [createMemoryStorage(), createMemoryStorage()]
   const silent: ClientTransport = { connect: () => ({ send() {}, close() {} }) }
-  const before = await follow(region, { place: places[0] ?? createMemoryPlace(), transport: silent })
+  const before = await follow(region, { storage: storages[0] ?? createMemoryStorage(), transport: silent })
   for (let number = 1; number <= 10; number++) await before.client.send(`offline ${number}`)
   await before.client.stop()
-  const record = await places[0]?.load()
+  const record = await storages[0]?.load()
   assert.ok(record)
-  await places[1]?.identify(record.identity)
-  for (const each of record.pending) await places[1]?.save(each)
+  await storages[1]?.identify(record.identity)
+  for (const each of record.pending) await storages[1]?.save(each)
   const doubts: unknown[] = []
   const clones = await Promise.all(
-    places.map((place) =>
+    storages.map((storage) =>
       follow(region, {
-        place,
+        storage,
         onDoubt: (messages, why) => void doubts.push(why, ...messages.map(({ body }) => body)),
       }),
     ),
@@ -200,15 +200,15 @@ test('what was pending at the start of a clone is in doubt; what it says later a
 
 test('a reply keeps the identity of its target, and not the rest of the entry', async () => {
   const { region } = openRegion()
-  const place = createMemoryPlace()
-  const [ada, bob] = [await follow(region), await follow(region, { place })]
+  const storage = createMemoryStorage()
+  const [ada, bob] = [await follow(region), await follow(region, { storage })]
   await (await ada.client.send('x'.repeat(60_000))).accepted
   await until('bob has it', () => bob.seen.length === 1)
   const entry = bob.seen[0]
   assert.ok(entry)
   await bob.client.send('a long answer'.repeat(1_000), { replyTo: entry })
   const { client, epoch, cseq } = entry
-  const kept = (await place.load())?.pending[0]?.message.replyTo ?? { client, epoch, cseq }
+  const kept = (await storage.load())?.pending[0]?.message.replyTo ?? { client, epoch, cseq }
   assert.deepEqual(kept, { client, epoch, cseq })
   await until('ada has the answer', () => ada.seen.length === 2)
   await Promise.all([ada.client.stop(), bob.client.stop(), region.stop()])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, test } from 'node:test'
-import { createMemoryPlace, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+import { createMemoryStorage, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { WebSocket } from 'ws'
 import { prefixOf, ROOM_CHARS_MOST, roomOf } from '../../../service/chat/words.ts'
 import { isStreamName } from '../../../src/streams/protocol/fields.ts'
@@ -19,9 +19,9 @@ async function clientsOf(key: string, region: string): Promise<number | undefine
 
 async function keyOfAnother(): Promise<string> {
   const headers = { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' }
-  const place = `${service.url}/api/admin/workspaces/other`
-  await fetch(place, { method: 'PUT', headers, body: JSON.stringify({ name: 'Other' }) })
-  const made = await fetch(`${place}/keys`, { method: 'POST', headers, body: JSON.stringify({ caller: 'eve' }) })
+  const workspace = `${service.url}/api/admin/workspaces/other`
+  await fetch(workspace, { method: 'PUT', headers, body: JSON.stringify({ name: 'Other' }) })
+  const made = await fetch(`${workspace}/keys`, { method: 'POST', headers, body: JSON.stringify({ caller: 'eve' }) })
   return ((await made.json()) as { key: string }).key
 }
 
@@ -48,15 +48,15 @@ test('the prefix that separates the rooms of workspaces has at least 128 bits an
 test('clients named like properties of Object work: their messages are counted, also by other clients', async () => {
   const seen: string[] = []
   const enter = async (name: string) => {
-    const place = createMemoryPlace()
-    await place.identify({ client: name, epoch: 1, generation: 1 })
+    const storage = createMemoryStorage()
+    await storage.identify({ client: name, epoch: 1, generation: 1 })
     const url = (region: string) => `${service.url.replace('http', 'ws')}/chat/socket?region=${region}`
     const client = await createStreamClient({
       room: 'odd-names',
       regions: ['frankfurt'],
       transport: createWebSocketTransport({ url, token: () => demoKey }),
       mode: 'at-least-once',
-      place,
+      storage,
       from: 'start',
       receiver: { message: ({ client: from }) => void seen.push(`${name} saw ${from}`), ordered: () => {} },
     })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { get } from 'node:http'
 import { after, test } from 'node:test'
 import type { Entry, StreamClient } from 'onceonly/stream'
-import { createMemoryPlace, createStreamClient, createWebSocketTransport, identityText } from 'onceonly/stream'
+import { createMemoryStorage, createStreamClient, createWebSocketTransport, identityText } from 'onceonly/stream'
 import { fromShiViz } from 'onceonly/stream/parts'
 import { WebSocket } from 'ws'
 import type { HistoryMessage } from '../../../service/chat/history.ts'
@@ -28,7 +28,7 @@ interface Guest {
   readonly final: Map<string, number>
 }
 
-async function enter(room: string, region: string, key = demoKey, place = createMemoryPlace()): Promise<Guest> {
+async function enter(room: string, region: string, key = demoKey, storage = createMemoryStorage()): Promise<Guest> {
   const seen: Entry[] = []
   const final = new Map<string, number>()
   const client = await createStreamClient({
@@ -36,7 +36,7 @@ async function enter(room: string, region: string, key = demoKey, place = create
     regions: [region],
     transport: createWebSocketTransport({ url: socketUrl, token: () => key }),
     mode: 'at-least-once',
-    place,
+    storage,
     from: 'start',
     receiver: {
       message: (entry) => void seen.push(entry),
@@ -149,9 +149,9 @@ test('a caller cannot take over the client name of another caller, whatever the 
   await (await ann.client.send({ text: 'mine' })).accepted
   const { client } = ann.client.identity
   for (const region of ['frankfurt', 'tokyo']) {
-    const place = createMemoryPlace()
-    await place.identify({ client, epoch: 1, generation: 2 ** 40 })
-    const mallory = await enter('open', region, malKey, place)
+    const storage = createMemoryStorage()
+    await storage.identify({ client, epoch: 1, generation: 2 ** 40 })
+    const mallory = await enter('open', region, malKey, storage)
     await (await mallory.client.send({ text: `also mine, says ${region}` })).accepted
     assert.notEqual(mallory.client.identity.client, client)
   }

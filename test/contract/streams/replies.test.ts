@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { isOnceError } from 'onceonly'
 import type { PendingSend } from 'onceonly/stream'
-import { createSqlPlace, createSqlRoomLog } from 'onceonly/stream/server'
+import { createSqlRoomLog, createSqlStorage } from 'onceonly/stream/server'
 import { until } from '../../../src/testing/until.ts'
 import { onEverySqlStore } from '../../support/streams/stores.ts'
 import { openWorld } from '../../support/streams/world.ts'
@@ -41,8 +41,8 @@ onEverySqlStore('a reply is stored with its target among its causes, or refused'
   assert.deepEqual(await write('bob', 3, 1), { kind: 'accepted', seen: { [own]: 5 } })
 })
 
-onEverySqlStore('a place that two clients open never mixes their messages', async ({ store, another }) => {
-  const [first, second] = [store, another()].map((each) => createSqlPlace({ store: each, name: 'bot' }))
+onEverySqlStore('a storage that two clients open never mixes their messages', async ({ store, another }) => {
+  const [first, second] = [store, another()].map((each) => createSqlStorage({ store: each, name: 'bot' }))
   assert.ok(first && second)
   const message = (body: string): PendingSend => ({ seen: {}, replyTo: null, body })
   await first.load()
@@ -50,13 +50,13 @@ onEverySqlStore('a place that two clients open never mixes their messages', asyn
   await first.save({ number: 1, message: message('of the first') })
   await second.load()
   const late = first.save({ number: 2, message: message('too late') })
-  await assert.rejects(late, (error) => isOnceError(error, 'place_taken'))
+  await assert.rejects(late, (error) => isOnceError(error, 'storage_taken'))
   const settled = first.settle('ann/1/1', { logs: {}, ordered: 0 }, async () => {
     await first.tx.query('create table of_the_effect (text text)')
   })
-  await assert.rejects(settled, (error) => isOnceError(error, 'place_taken'))
+  await assert.rejects(settled, (error) => isOnceError(error, 'storage_taken'))
   await second.save({ number: 2, message: message('of the second') })
-  const third = createSqlPlace({ store, name: 'bot' })
+  const third = createSqlStorage({ store, name: 'bot' })
   assert.deepEqual(
     (await third.load())?.pending.map(({ message: { body } }) => body),
     ['of the first', 'of the second'],

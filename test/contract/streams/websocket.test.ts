@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ClientTransport } from 'onceonly/stream'
-import { createMemoryPlace, createWebSocketTransport, identityText } from 'onceonly/stream'
+import { createMemoryStorage, createWebSocketTransport, identityText } from 'onceonly/stream'
 import { until } from '../../../src/testing/until.ts'
 import { openWorld, type StreamWorld, textsOf } from '../../support/streams/world.ts'
 
@@ -69,15 +69,15 @@ test('a receiver may continue in another region, in the middle of a message; not
 
 test('a client that was copied learns so, and continues under a new identity', () =>
   inWorld(['eu'], async (world) => {
-    const place = createMemoryPlace()
-    const ann = await world.client({ place })
+    const storage = createMemoryStorage()
+    const ann = await world.client({ storage })
     await ann.say('from the first tab')
-    const record = await place.load()
+    const record = await storage.load()
     assert.ok(record)
-    const copied = createMemoryPlace()
+    const copied = createMemoryStorage()
     // What a duplicated tab has: the identity as it was before the connection that is open now.
     await copied.identify({ ...record.identity, generation: record.identity.generation - 1 })
-    const clone = await world.client({ place: copied })
+    const clone = await world.client({ storage: copied })
     await clone.say('from the second tab')
     assert.deepEqual(clone.renewed, ['cloned'])
     assert.deepEqual(ann.renewed, [])

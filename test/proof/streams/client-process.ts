@@ -1,8 +1,8 @@
 import { sqliteStore } from 'onceonly/sqlite'
-import { createFilePlace, createSqlPlace } from 'onceonly/stream/server'
+import { createFileStorage, createSqlStorage } from 'onceonly/stream/server'
 import { participate } from '../../support/streams/world.ts'
 
-/** What a test starts, and kills: one client as a process of its own, with a place that outlives it. */
+/** What a test starts, and kills: one client as a process of its own, with a storage that outlives it. */
 export type ClientTask =
   /** Keeps one message for sending, says so, and waits for its end. */
   | { readonly kind: 'sends'; readonly url: string; readonly path: string; readonly text: string | null }
@@ -13,8 +13,8 @@ const task = JSON.parse(process.argv[2] ?? '') as ClientTask
 
 switch (task.kind) {
   case 'sends': {
-    const place = createFilePlace({ path: task.path })
-    const { client } = await participate(() => task.url, { regions: ['eu'], place })
+    const storage = createFileStorage({ path: task.path })
+    const { client } = await participate(() => task.url, { regions: ['eu'], storage })
     if (task.text !== null) await client.send({ text: task.text })
     console.log('kept')
     break
@@ -22,15 +22,15 @@ switch (task.kind) {
   case 'applies': {
     const store = sqliteStore(task.path)
     await store.sql.query('create table if not exists applied (text text not null)')
-    const place = createSqlPlace({ store, name: 'bot' })
+    const storage = createSqlStorage({ store, name: 'bot' })
     await participate(() => task.url, {
       regions: ['eu'],
-      place,
+      storage,
       mode: 'effectively-once',
       receiver: {
         async message({ body }) {
           const { text } = body as { text: string }
-          await place.tx.query('insert into applied (text) values (?)', [text])
+          await storage.tx.query('insert into applied (text) values (?)', [text])
           if (text === task.deadly) process.kill(process.pid, 'SIGKILL')
         },
       },

@@ -9,22 +9,22 @@ import { openBrowser, skip } from '../../support/browser.ts'
 import { bundle } from '../../support/bundle.ts'
 
 const program = `
-  import { createIndexedDbPlace } from 'onceonly/stream'
-  import { holdPlace } from 'onceonly/stream/browser'
+  import { createIndexedDbStorage } from 'onceonly/stream'
+  import { holdStorage } from 'onceonly/stream/browser'
   globalThis.lost = 0
   globalThis.hold = async (name, options) => {
-    const held = await holdPlace(name, { ...options, onLost: () => (globalThis.lost += 1) })
+    const held = await holdStorage(name, { ...options, onLost: () => (globalThis.lost += 1) })
     globalThis.held = held
     return held !== null
   }
   globalThis.open = async (name) => {
-    globalThis.place = createIndexedDbPlace({ name })
-    const record = await globalThis.place.load()
-    if (record === null) await globalThis.place.identify({ client: 'ann', epoch: 1, generation: 1 })
+    globalThis.storage = createIndexedDbStorage({ name })
+    const record = await globalThis.storage.load()
+    if (record === null) await globalThis.storage.identify({ client: 'ann', epoch: 1, generation: 1 })
     return record?.pending.map(({ message }) => message.body) ?? []
   }
   globalThis.save = (number, body) =>
-    globalThis.place.save({ number, message: { seen: {}, replyTo: null, body } }).then(() => 'saved', ({ code }) => code)
+    globalThis.storage.save({ number, message: { seen: {}, replyTo: null, body } }).then(() => 'saved', ({ code }) => code)
 `
 
 interface Tab {
@@ -57,7 +57,7 @@ for (const [what, locks] of [
   ['locks', {}],
   ['a lease', { locks: null }],
 ] as const) {
-  test(`tabs of a browser, by ${what}: one has the place, a reload keeps it, a closed tab leaves it`, {
+  test(`tabs of a browser, by ${what}: one has the storage, a reload keeps it, a closed tab leaves it`, {
     skip,
   }, async () => {
     const code = await bundle(program)
@@ -86,10 +86,10 @@ for (const [what, locks] of [
     assert.equal(await first.save(1, 'kept by the first'), 'saved')
     // A tab that opens it without asking has it from then on.
     assert.deepEqual(await second.open('ann'), ['kept by the first'])
-    assert.equal(await first.save(2, 'too late'), 'place_taken')
+    assert.equal(await first.save(2, 'too late'), 'storage_taken')
     assert.equal(await second.save(2, 'kept by the second'), 'saved')
     await first.close()
-    await until('the place is free', () => second.hold('ann', locks))
+    await until('the storage is free', () => second.hold('ann', locks))
     const third = await another()
     assert.equal(await third.hold('ann', locks), false)
     assert.deepEqual(await third.open('ann'), ['kept by the first', 'kept by the second'])

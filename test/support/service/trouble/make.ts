@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
 import { createEngine, defineRun, type EngineOptions } from 'onceonly/run'
-import { createMemoryPlace, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+import { createMemoryStorage, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { claim } from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
 import type { GatewayProcess } from '../../gateway/process.ts'
@@ -136,7 +136,7 @@ async function cutRegion(one: TestServer): Promise<string> {
       regions: [region],
       transport: createWebSocketTransport({ url, token: () => one.apiKey }),
       mode: 'at-least-once',
-      place: createMemoryPlace(),
+      storage: createMemoryStorage(),
       from: 'start',
       receiver: { message: (entry) => void seen.push(entry) },
     })

@@ -1,9 +1,9 @@
 import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { BaseError } from '../../ledger/core/base-error.ts'
+import { createClientStorage, type OpenClientStorage } from './client-storage.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
-import { createShelfPlace, type KeptPlace } from './place-on-shelf.ts'
-import { applyChanges, type Shelf, type ShelfChanges } from './place-shelf.ts'
+import { applyChanges, type Changes, type KeyValues } from './key-values.ts'
 
 /** The file is rewritten when it has grown to this many bytes and holds mostly removed values. */
 const REWRITE_BYTES = 256 * 1_024
@@ -11,24 +11,24 @@ const REWRITE_BYTES = 256 * 1_024
 const REWRITE_FACTOR = 2
 
 interface Waiting {
-  readonly changes: ShelfChanges
+  readonly changes: Changes
   resolve(): void
   reject(error: unknown): void
 }
 
 /**
- * Client storage for Node, in a file of its own, for one process at a time: a second process gets `place_taken`. A killed
+ * Client storage for Node, in a file of its own, for one process at a time: a second process gets `storage_taken`. A killed
  * process leaves no lock behind. A copied file makes a clone, which the regions detect.
  */
-export function createFilePlace(options: { readonly path: string }): KeptPlace {
-  return createShelfPlace(createFileShelf(options))
+export function createFileStorage(options: { readonly path: string }): OpenClientStorage {
+  return createClientStorage(openFile(options))
 }
 
 /**
  * A file with a line for each write. What is written together is synced together, so that a burst of sends costs one
  * sync; a line that a crash cut off was never acknowledged, and is left out.
  */
-function createFileShelf({ path }: { readonly path: string }): Shelf {
+function openFile({ path }: { readonly path: string }): KeyValues {
   const kept = new Map<string, unknown>()
   const queue: Waiting[] = []
   let opened: Promise<FileHandle> | null = null
@@ -101,7 +101,7 @@ function createFileShelf({ path }: { readonly path: string }): Shelf {
     write(changes) {
       if (stopped)
         return Promise.reject(
-          new BaseError('stopped', 'The place of this client was stopped.', { next: 'Open it again.' }),
+          new BaseError('stopped', 'The storage of this client was stopped.', { next: 'Open it again.' }),
         )
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       queue.push({ changes, resolve, reject })
@@ -121,11 +121,11 @@ function createFileShelf({ path }: { readonly path: string }): Shelf {
 }
 
 /** Up to the first line that is not whole: behind it nothing was ever acknowledged. */
-function* readLines(text: string): Generator<ShelfChanges> {
+function* readLines(text: string): Generator<Changes> {
   for (const line of text.split('\n')) {
     if (line === '') return
     try {
-      yield JSON.parse(line) as ShelfChanges
+      yield JSON.parse(line) as Changes
     } catch {
       return
     }

@@ -3,17 +3,17 @@ import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { type ClientTransport, createWebSocketTransport } from 'onceonly/stream'
-import { createFilePlace } from 'onceonly/stream/server'
+import { createFileStorage } from 'onceonly/stream/server'
 import { until } from '../../../src/testing/until.ts'
 import { openWorld, textsOf } from '../../support/streams/world.ts'
 
 const world = await openWorld()
 after(() => world.end())
 
-test('what was written offline is not taken for the messages that a copy of the place sent under its numbers', async () => {
+test('what was written offline is not taken for the messages that a copy of the storage sent under its numbers', async () => {
   const [path, copied] = [join(world.folder, 'original.place'), join(world.folder, 'copied.place')]
-  const before = createFilePlace({ path })
-  const first = await world.client({ place: before })
+  const before = createFileStorage({ path })
+  const first = await world.client({ storage: before })
   await first.say('before')
   await first.client.stop()
   await before.stop()
@@ -29,13 +29,13 @@ test('what was written offline is not taken for the messages that a copy of the 
       return { send() {}, close() {} }
     },
   }
-  const place = createFilePlace({ path })
+  const storage = createFileStorage({ path })
   const doubts: unknown[] = []
-  const original = await world.client({ place, transport: failing, onDoubt: (all) => void doubts.push(...all) })
+  const original = await world.client({ storage, transport: failing, onDoubt: (all) => void doubts.push(...all) })
   const sent = await Promise.all(['mine 1', 'mine 2', 'mine 3'].map((text) => original.client.send({ text })))
 
-  const twin = createFilePlace({ path: copied })
-  const copy = await world.client({ place: twin })
+  const twin = createFileStorage({ path: copied })
+  const copy = await world.client({ storage: twin })
   await copy.say('theirs 1')
   await copy.say('theirs 2')
   await copy.client.stop()
@@ -50,5 +50,5 @@ test('what was written offline is not taken for the messages that a copy of the 
   assert.deepEqual(textsOf(bob), ['before', 'theirs 1', 'theirs 2', 'mine 1', 'mine 2', 'mine 3'])
   assert.deepEqual([original.renewed, doubts], [['fenced'], []])
   await original.client.stop()
-  await place.stop()
+  await storage.stop()
 })

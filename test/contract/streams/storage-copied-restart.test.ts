@@ -3,7 +3,7 @@ import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { type ClientTransport, createWebSocketTransport, type StreamClientOptions } from 'onceonly/stream'
-import { createFilePlace } from 'onceonly/stream/server'
+import { createFileStorage } from 'onceonly/stream/server'
 import { until } from '../../../src/testing/until.ts'
 import { openWorld, type Participant, quick, textsOf } from '../../support/streams/world.ts'
 
@@ -16,11 +16,11 @@ async function run<T>(
   options: Partial<StreamClientOptions>,
   work: (participant: Participant) => Promise<T>,
 ): Promise<T> {
-  const place = createFilePlace({ path })
-  const participant = await world.client({ place, ...options })
+  const storage = createFileStorage({ path })
+  const participant = await world.client({ storage, ...options })
   const answer = await work(participant)
   await participant.client.stop()
-  await place.stop()
+  await storage.stop()
   return answer
 }
 
@@ -51,7 +51,7 @@ function textOf({ body }: { readonly body: unknown }): string {
   return (body as { text: string }).text
 }
 
-test('after a restart, what a copy of the place sent under the same numbers accepts nothing of the original', async () => {
+test('after a restart, what a copy of the storage sent under the same numbers accepts nothing of the original', async () => {
   const room = 'restarted'
   const [path, copied] = [join(world.folder, 'restarted.place'), join(world.folder, 'restarted-copy.place')]
   await run(path, { room }, ({ say }) => say('before'))

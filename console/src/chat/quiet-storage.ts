@@ -1,11 +1,11 @@
-import type { ClientPosition, KeptPlace } from 'onceonly/stream'
+import type { ClientPosition, OpenClientStorage } from 'onceonly/stream'
 
 /**
- * A place that keeps only the last of the positions which come while one is being written. With a write to the disk for
+ * A storage that keeps only the last of the positions which come while one is being written. With a write to the disk for
  * each of a thousand messages the page would wait for the disk. What a crash loses is seen again: the page shows
  * everything anew after a reload, and a message carries what its author had seen.
  */
-export function createQuietPlace(inner: KeptPlace, failed: (error: unknown) => void): KeptPlace {
+export function createQuietStorage(inner: OpenClientStorage, failed: (error: unknown) => void): OpenClientStorage {
   let next: ClientPosition | null = null
   let writing: Promise<void> | null = null
 

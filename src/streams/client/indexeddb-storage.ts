@@ -1,3 +1,4 @@
+import { createClientStorage, type OpenClientStorage } from './client-storage.ts'
 import { StreamError } from './errors.ts'
 import {
   browserIndexedDb,
@@ -5,13 +6,12 @@ import {
   type IndexedDb,
   type IndexedDbDatabase,
   openDatabase,
-  PLACE_PREFIX,
+  STORAGE_PREFIX,
 } from './indexeddb.ts'
-import { createShelfPlace, type KeptPlace } from './place-on-shelf.ts'
-import { applyChanges, type Shelf } from './place-shelf.ts'
+import { applyChanges, type KeyValues } from './key-values.ts'
 import { createClientRuntime } from './runtime.ts'
 
-export interface IndexedDbPlaceOptions {
+export interface IndexedDbStorageOptions {
   /** The name of the database; one for each client. */
   readonly name: string
   /** Left out: the browser's own. @default the browser's own */
@@ -23,28 +23,28 @@ const STORE = 'kept'
 const OPENER = 'opener'
 
 /**
- * One database for each client. Tabs of a site share their databases, so the name must be the tab's own; `holdPlace`
+ * One database for each client. Tabs of a site share their databases, so the name must be the tab's own; `holdStorage`
  * distinguishes a duplicated tab from its original. When two tabs open one database all the same, the last one owns it:
- * every write of the other is refused with `place_taken`, so that their pending messages never mix.
+ * every write of the other is refused with `storage_taken`, so that their pending messages never mix.
  *
  * @example
  * ```ts
- * import { createIndexedDbPlace } from 'onceonly/stream'
+ * import { createIndexedDbStorage } from 'onceonly/stream'
  *
- * export const place = createIndexedDbPlace({ name: 'chat-tab-1' })
+ * export const storage = createIndexedDbStorage({ name: 'chat-tab-1' })
  * ```
  */
-export function createIndexedDbPlace(options: IndexedDbPlaceOptions): KeptPlace {
-  return createShelfPlace(createIndexedDbShelf(options))
+export function createIndexedDbStorage(options: IndexedDbStorageOptions): OpenClientStorage {
+  return createClientStorage(openIndexedDb(options))
 }
 
-function createIndexedDbShelf(options: IndexedDbPlaceOptions): Shelf {
+function openIndexedDb(options: IndexedDbStorageOptions): KeyValues {
   const { name, indexedDB = browserIndexedDb() } = options
   const opener = createClientRuntime().newId()
   let opened: Promise<IndexedDbDatabase> | null = null
 
   function ready(): Promise<IndexedDbDatabase> {
-    opened ??= openDatabase(indexedDB, PLACE_PREFIX + name, STORE)
+    opened ??= openDatabase(indexedDB, STORAGE_PREFIX + name, STORE)
     return opened
   }
 
@@ -75,7 +75,7 @@ function createIndexedDbShelf(options: IndexedDbPlaceOptions): Shelf {
         for (const [key, value] of wanted) store.put(value, key)
       }
       await committed(transaction).catch((error: unknown) => {
-        throw taken ? placeTaken(name) : error
+        throw taken ? storageTaken(name) : error
       })
     },
     async stop() {
@@ -85,6 +85,8 @@ function createIndexedDbShelf(options: IndexedDbPlaceOptions): Shelf {
   }
 }
 
-function placeTaken(name: string): StreamError {
-  return new StreamError('place_taken', `The place ${name} was opened by another tab.`, { details: { place: name } })
+function storageTaken(name: string): StreamError {
+  return new StreamError('storage_taken', `The storage ${name} was opened by another tab.`, {
+    details: { storage: name },
+  })
 }

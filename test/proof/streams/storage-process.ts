@@ -1,6 +1,6 @@
 import { isOnceError } from 'onceonly'
 import { createStreamClient } from 'onceonly/stream'
-import { createFilePlace } from 'onceonly/stream/server'
+import { createFileStorage } from 'onceonly/stream/server'
 
 /** A client without a network, as a process of its own: sends until it is killed, and says what was kept. */
 
@@ -13,7 +13,7 @@ try {
     transport: { connect: () => ({ send() {}, close() {} }) },
     mode: 'at-least-once',
     receiver: { message() {} },
-    place: createFilePlace({ path }),
+    storage: createFileStorage({ path }),
   })
   console.log('holds')
   for (let number = 1; ; number++) {
@@ -21,5 +21,5 @@ try {
     console.log(`kept ${name} ${number}`)
   }
 } catch (error) {
-  console.log(isOnceError(error, 'place_taken') ? `taken ${String(error.details['pid'])}` : String(error))
+  console.log(isOnceError(error, 'storage_taken') ? `taken ${String(error.details['pid'])}` : String(error))
 }

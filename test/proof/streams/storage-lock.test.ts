@@ -10,7 +10,7 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { isOnceError } from 'onceonly'
 import { createStreamClient } from 'onceonly/stream'
-import { createFilePlace } from 'onceonly/stream/server'
+import { createFileStorage } from 'onceonly/stream/server'
 import { until } from '../../../src/testing/until.ts'
 import { openWorld, textsOf } from '../../support/streams/world.ts'
 
@@ -30,7 +30,7 @@ interface Opener {
 }
 
 function start(path: string, name: string): Opener {
-  const program = fileURLToPath(import.meta.resolve('./place-process.ts'))
+  const program = fileURLToPath(import.meta.resolve('./storage-process.ts'))
   const child = spawn(process.execPath, ['--conditions=onceonly-source', program, path, name], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
@@ -53,9 +53,9 @@ function kept({ lines }: Opener): readonly string[] {
 }
 
 async function pendingIn(path: string): Promise<readonly unknown[]> {
-  const place = createFilePlace({ path })
-  const record = await place.load()
-  await place.stop()
+  const storage = createFileStorage({ path })
+  const record = await storage.load()
+  await storage.stop()
   return record?.pending.map(({ message }) => message.body) ?? []
 }
 
@@ -97,19 +97,19 @@ test('a reused process id of a dead holder blocks no other process', async () =>
   const lock = new DatabaseSync(`${path}.lock`)
   lock.exec(`pragma user_version = ${process.pid}`)
   lock.close()
-  const place = createFilePlace({ path })
-  assert.equal(await place.load(), null)
-  await place.stop()
+  const storage = createFileStorage({ path })
+  assert.equal(await storage.load(), null)
+  await storage.stop()
 })
 
-test('a second place of the same process is refused until the first has stopped', async () => {
+test('a second storage of the same process is refused until the first has stopped', async () => {
   const path = join(folder, 'same.place')
-  const [first, second] = [createFilePlace({ path }), createFilePlace({ path })]
+  const [first, second] = [createFileStorage({ path }), createFileStorage({ path })]
   await first.load()
   for (let attempt = 0; attempt < 2; attempt++) {
     await assert.rejects(
       second.load(),
-      (error) => isOnceError(error, 'place_taken') && error.details['pid'] === process.pid,
+      (error) => isOnceError(error, 'storage_taken') && error.details['pid'] === process.pid,
     )
   }
   await first.identify({ client: 'ann', epoch: 1, generation: 1 })
@@ -121,14 +121,14 @@ test('a second place of the same process is refused until the first has stopped'
 test('a copied file with pending messages: both are started, each message is shown once, and the clone is notified', async () => {
   const paths = ['original.place', 'copy.place'].map((name) => join(folder, name))
   const [original = '', copy = ''] = paths
-  const offline = createFilePlace({ path: original })
+  const offline = createFileStorage({ path: original })
   const before = await createStreamClient({
     room: 'lobby',
     regions: ['eu'],
     transport: { connect: () => ({ send() {}, close() {} }) },
     mode: 'at-least-once',
     receiver: { message() {} },
-    place: offline,
+    storage: offline,
   })
   for (let number = 1; number <= 10; number++) await before.send({ text: `offline ${number}` })
   await before.stop()
@@ -136,10 +136,10 @@ test('a copied file with pending messages: both are started, each message is sho
   await copyFile(original, copy)
   const bob = await world.client()
   const doubts: unknown[] = []
-  const places = paths.map((path) => createFilePlace({ path }))
+  const storages = paths.map((path) => createFileStorage({ path }))
   const clones = await Promise.all(
-    places.map((place) =>
-      world.client({ place, onDoubt: (messages) => void doubts.push(...messages.map(({ body }) => body)) }),
+    storages.map((storage) =>
+      world.client({ storage, onDoubt: (messages) => void doubts.push(...messages.map(({ body }) => body)) }),
     ),
   )
   await until('one of them gets the messages in doubt', () => doubts.length === 10)
@@ -156,5 +156,5 @@ test('a copied file with pending messages: both are started, each message is sho
   )
   assert.equal(clones.flatMap(({ renewed }) => renewed).length, 1)
   for (const { client } of clones) await client.stop()
-  for (const place of places) await place.stop()
+  for (const storage of storages) await storage.stop()
 })

@@ -1,10 +1,10 @@
 import type { Pending } from '../parts/sender.ts'
 import type { LogPlace } from '../protocol/protocol.ts'
-import type { Shelf } from './place-shelf.ts'
-import type { ClientIdentity, ClientPlace, ClientPosition, ClientRecord, PendingSend } from './ports.ts'
+import type { KeyValues } from './key-values.ts'
+import type { ClientIdentity, ClientPosition, ClientRecord, ClientStorage, PendingSend } from './ports.ts'
 
-/** A place that is held open, and is given back in the end. */
-export interface KeptPlace extends ClientPlace {
+/** A storage that holds something open, a file or a database, until it is stopped. */
+export interface OpenClientStorage extends ClientStorage {
   stop(): Promise<void>
 }
 
@@ -18,17 +18,17 @@ const SETTLED = 'settled '
 const SETTLED_MOST = 10_000
 
 /**
- * A client's place on a shelf of small values. `settle` runs the effect and then writes: a crash between the two shows
- * the message again, under the same key. Where that must not be, keep the place in the effect's own transaction.
+ * A client's storage as small values under names. `settle` runs the effect and then writes: a crash between the two shows
+ * the message again, under the same key. Where that must not be, write it in the effect's own transaction.
  */
-export function createShelfPlace(shelf: Shelf): KeptPlace {
-  const { atomically = (work) => work((changes) => shelf.write(changes)) } = shelf
+export function createClientStorage(values: KeyValues): OpenClientStorage {
+  const { atomically = (work) => work((changes) => values.write(changes)) } = values
   const numbers = new Set<number>()
   /** By sender, the last number that was settled: the messages of a sender come in order. */
   const settled = new Map<string, number>()
 
   async function load(): Promise<ClientRecord | null> {
-    const kept = await shelf.load()
+    const kept = await values.load()
     const identity = kept.get(IDENTITY) as ClientIdentity | undefined
     if (identity === undefined) return null
     const pending: { number: number; message: PendingSend }[] = []
@@ -56,15 +56,15 @@ export function createShelfPlace(shelf: Shelf): KeptPlace {
       put[PENDING + number] = message
       numbers.add(number)
     }
-    await shelf.write({ put, remove })
+    await values.write({ put, remove })
   }
 
   return {
     load,
-    identify: (identity) => shelf.write({ put: { [IDENTITY]: identity } }),
+    identify: (identity) => values.write({ put: { [IDENTITY]: identity } }),
     renew,
     async save({ number, message }) {
-      await shelf.write({ put: { [PENDING + number]: message, [NEXT]: number + 1 } })
+      await values.write({ put: { [PENDING + number]: message, [NEXT]: number + 1 } })
       numbers.add(number)
     },
     async remove(below, ranges) {
@@ -72,10 +72,10 @@ export function createShelfPlace(shelf: Shelf): KeptPlace {
         (number) => number < below || ranges.some(([a, b]) => a <= number && number <= b),
       )
       for (const number of done) numbers.delete(number)
-      await shelf.write({ remove: done.map((number) => PENDING + number) })
+      await values.write({ remove: done.map((number) => PENDING + number) })
     },
-    acknowledged: (place) => shelf.write({ put: { [ACKNOWLEDGED]: place } }),
-    advance: (position) => shelf.write({ put: { [POSITION]: position } }),
+    acknowledged: (place) => values.write({ put: { [ACKNOWLEDGED]: place } }),
+    advance: (position) => values.write({ put: { [POSITION]: position } }),
     async settle(key, position, effect) {
       const { sender, number } = partsOf(key)
       const again = (settled.get(sender) ?? 0) >= number
@@ -91,7 +91,7 @@ export function createShelfPlace(shelf: Shelf): KeptPlace {
       if (forgotten !== undefined) settled.delete(forgotten)
       return !again
     },
-    stop: () => shelf.stop(),
+    stop: () => values.stop(),
   }
 
   /** Who has been quiet for longest, once too many are remembered. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createMemoryPlace } from 'onceonly/stream'
+import { createMemoryStorage } from 'onceonly/stream'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -12,14 +12,14 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed
 }
 
-test('a place in memory keeps one number of each sender, however many messages were settled', async () => {
-  const place = createMemoryPlace()
-  await place.identify({ client: 'ann', epoch: 1, generation: 1 })
+test('a storage in memory keeps one number of each sender, however many messages were settled', async () => {
+  const storage = createMemoryStorage()
+  await storage.identify({ client: 'ann', epoch: 1, generation: 1 })
   const position = { logs: {}, ordered: 0 }
   const count = 40_000
   const rounds = 3
   let runs = 0
-  const settle = (number: number) => place.settle(`bob/1/${number}`, position, async () => void (runs += 1))
+  const settle = (number: number) => storage.settle(`bob/1/${number}`, position, async () => void (runs += 1))
   const grown: number[] = []
   for (let round = 0; round < rounds; round++) {
     const before = heapBytes()
@@ -28,7 +28,7 @@ test('a place in memory keeps one number of each sender, however many messages w
   }
   // A list of their keys takes 77 bytes for each of them, in every round; what else grows, grows in some.
   assert.ok(Math.min(...grown) < count * 20, `${grown} bytes`)
-  await place.load()
+  await storage.load()
   for (const number of [1, 777, rounds * count]) assert.equal(await settle(number), false)
   assert.equal(runs, rounds * count)
 })
