@@ -15,7 +15,7 @@ export const orderingParts: readonly Row[] = [
       {
         without: 'a message is kept durably before it leaves',
         file: 'src/streams/parts/sender.ts',
-        find: 'await this.#place?.save(pending)',
+        find: 'await this.#storage?.save(pending)',
         replace: '',
         noticed: [{ file: copies, name: 'a number whose write failed is the next one’s' }],
       },

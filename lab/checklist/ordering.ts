@@ -128,8 +128,8 @@ export const ordering: readonly Row[] = [
       {
         without: 'at most once means the position first',
         file: 'src/streams/parts/delivery.ts',
-        find: 'await this.#place.advance(position)\n        await effect()',
-        replace: 'await effect()\n        await this.#place.advance(position)',
+        find: 'await this.#storage.advance(position)\n        await effect()',
+        replace: 'await effect()\n        await this.#storage.advance(position)',
         noticed: [
           { file: copies, name: 'the modes differ in what a crash does' },
           { file: client, name: 'a restart in the middle of an effect' },
@@ -138,8 +138,8 @@ export const ordering: readonly Row[] = [
       {
         without: 'at least once means the effect first',
         file: 'src/streams/parts/delivery.ts',
-        find: 'await effect()\n        await this.#place.advance(position)',
-        replace: 'await this.#place.advance(position)\n        await effect()',
+        find: 'await effect()\n        await this.#storage.advance(position)',
+        replace: 'await this.#storage.advance(position)\n        await effect()',
         noticed: [
           { file: copies, name: 'the modes differ in what a crash does' },
           { file: client, name: 'a restart in the middle of an effect' },
@@ -148,7 +148,7 @@ export const ordering: readonly Row[] = [
       {
         without: 'effectively once means that the key and the effect are kept together',
         file: 'src/streams/parts/delivery.ts',
-        find: 'return this.#place.settle(key, position, effect)',
+        find: 'return this.#storage.settle(key, position, effect)',
         replace: 'return effect().then(() => true)',
         noticed: [{ file: copies, name: 'the modes differ in what a crash does' }],
       },
