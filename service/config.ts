@@ -1,6 +1,7 @@
 import { type Encryption, encryptionFromEnv, isOnceError } from 'onceonly'
 import { DEFAULT_HOST, DEMO_VARIABLE, demoOf, type Env, isWithoutDemo, UNUSED_DEMO_KEY } from './config-demo.ts'
 import { type LimitConfig, limitSettings, whole } from './config-limits.ts'
+import { aboutRate, type CallRate, rateOf } from './config-rates.ts'
 import { complaintAboutPort } from './http/blocked-ports.ts'
 import { type LogLevel, logLevels } from './logs-level.ts'
 
@@ -39,6 +40,10 @@ export interface Config extends LimitConfig {
   /** The provider behind it delivers the same key once, so that a lost answer may be asked for by sending again. */
   readonly webhookHonoursKeys: boolean
   readonly twilioUrl: string | null
+  /** How often each provider may be called; null for no limit. */
+  readonly smtpRate: CallRate | null
+  readonly webhookRate: CallRate | null
+  readonly twilioRate: CallRate | null
   /** Hosts that webhook steps may reach although they are not public. */
   readonly webhookHosts: readonly string[]
   readonly sendTimeoutMs: number
@@ -198,6 +203,9 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     about: 'https://SID:TOKEN@…/Messages.json?From=%2B1… delivers text messages in the manner of Twilio',
     read: httpUrlOf,
   },
+  smtpRate: rate('ONCEONLY_SMTP_RATE', 'the mail server'),
+  webhookRate: rate('ONCEONLY_MESSAGE_WEBHOOK_RATE', 'the provider of your own'),
+  twilioRate: rate('ONCEONLY_TWILIO_RATE', 'the provider of text messages'),
   webhookHosts: {
     variable: 'ONCEONLY_WEBHOOK_HOSTS',
     fallback: '',
@@ -231,6 +239,10 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     fallback: 'info',
   },
   ...limitSettings,
+}
+
+function rate(variable: string, provider: string): Setting<CallRate | null> {
+  return { variable, fallback: '', about: aboutRate(provider), read: rateOf }
 }
 
 /** Read together with the keys. */

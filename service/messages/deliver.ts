@@ -22,11 +22,13 @@ import {
 import type { ServerParts } from '../parts.ts'
 import { GUARD_NAME } from '../watch.ts'
 import type { Attachment } from './attachments.ts'
+import { calling, coded, within } from './call.ts'
 import { type Channel, LATE_SHARE, type Outgoing, type Result } from './channels/channel.ts'
 import type { Channels } from './channels/index.ts'
 import { DELIVERY_OPERATION, deliveryOf } from './delivery.ts'
 import type { MessageRow } from './message.ts'
 import { messageColumns } from './message.ts'
+import type { Slot, Slots } from './slots.ts'
 
 /** What a person, or a late answer of the provider, says about a message whose outcome is unknown. */
 export type Resolution =
@@ -81,13 +83,15 @@ const STOP_MS = 5 * SECOND
 interface Parts extends Pick<ServerParts, 'base' | 'log'> {
   readonly ledger: Ledger<unknown>
   readonly channels: Channels
+  /** How often providers may be called. */
+  readonly slots: Slots
   readonly sendTimeoutMs: number
   /** Of the guard. */
   readonly windowMs: number
 }
 
 /** Delivery is one external operation of the ledger per message: leases, unknowns, probes and resolves are the ledger's. */
-export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs, log }: Parts): Delivery {
+export function createDelivery({ ledger, base, channels, slots, sendTimeoutMs, windowMs, log }: Parts): Delivery {
   const { sql } = base
   const late = new Set<Promise<unknown>>()
   const operation = ledger.operation<null>({
@@ -119,23 +123,42 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     if (attempt.attemptNumber === 1 && row.status !== 'queued')
       throw new Error('The record of an earlier attempt is gone')
     attempt.note({ calls: 0 })
+    const channel = channels.get(row.channel)
+    if (channel === null) throw final(new Error(`The channel ${row.channel} is not configured`))
     // Until the provider is called nothing can have been sent.
+    const slot = await slotOf(channel)
     const message = await begin(row).catch((error: unknown) => {
+      end(slot)
       throw notDone(error)
     })
-    if (message === null) throw final(new Error('The message is gone'))
-    const channel = channels.get(message.channel)
-    if (channel === null) throw final(new Error(`The channel ${message.channel} is not configured`))
+    if (message === null || !slot.isGood()) {
+      end(slot)
+      throw message === null ? final(new Error('The message is gone')) : notDone(new Error('Held up before the call'))
+    }
     const outgoing = outgoingOf(message)
     const reference = channel.reference(outgoing)
     const named = { provider: channel.name, ...(reference === null ? {} : { reference }) }
     attempt.note({ calls: 1, ...named, guard: guardNoteOf(message) })
-    const call = calling(channel, outgoing, sendTimeoutMs * LATE_SHARE)
+    const call = calling(channel, outgoing, sendTimeoutMs * LATE_SHARE).finally(() => end(slot))
     const result = await within(call, sendTimeoutMs)
     if (result?.kind === 'not_now' && result.unreached === true) attempt.note({ calls: 0 })
     if (result !== null) return outcomeOf(result, message, attempt.attemptNumber)
     keepListening(message, call, attempt.fence)
     throw coded(`The provider did not answer within ${sendTimeoutMs} ms`, 'timed_out')
+  }
+
+  /** The provider is called only within its rate: a message without a slot waits for its turn. */
+  async function slotOf({ name }: Channel): Promise<Slot> {
+    const taken = await slots.take(name).catch((error: unknown) => {
+      throw notDone(error)
+    })
+    if (taken.kind === 'slot') return taken.slot
+    throw notDone(new Error(`The rate of ${name} is used up`), { retryAfterMs: taken.waitMs })
+  }
+
+  function end(slot: Slot): void {
+    const ending = slot.end().finally(() => late.delete(ending))
+    late.add(ending)
   }
 
   /** What operators see of the guard, for as long as the delivery is recorded: much longer than the lock is. */
@@ -181,7 +204,10 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     const channel = row === null ? null : channels.get(row.channel)
     if (row === null || channel === null || !channel.dedups) return cannotTell
     if ((await base.now()) - claimedAt > KEY_HONOURED_MS) return cannotTell
-    const result = await within(calling(channel, outgoingOf(row), sendTimeoutMs), sendTimeoutMs)
+    const taken = await slots.take(channel.name)
+    if (taken.kind === 'full') return cannotTell
+    const call = calling(channel, outgoingOf(row), sendTimeoutMs).finally(() => end(taken.slot))
+    const result = await within(call, sendTimeoutMs)
     if (result?.kind !== 'not_now' || result.unreached !== true) calls(1)
     switch (result?.kind) {
       case 'sent':
@@ -280,30 +306,6 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
       await Promise.race([Promise.all(late), sleep(STOP_MS, null, { ref: false })])
     },
   }
-}
-
-/** What a channel throws instead of answering counts as unknown. */
-async function calling(channel: Channel, message: Outgoing, listenMs: number): Promise<Result> {
-  try {
-    return await channel.send(message, AbortSignal.timeout(listenMs))
-  } catch (error) {
-    return { kind: 'unknown', error: error instanceof Error ? error.message : String(error), code: 'channel_threw' }
-  }
-}
-
-async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
-  const late = Promise.withResolvers<null>()
-  const timer = setTimeout(() => late.resolve(null), ms)
-  try {
-    return await Promise.race([work, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/** The code by which operators distinguish failures, whatever their messages. */
-function coded(message: string, code: string | undefined): Error {
-  return Object.assign(new Error(message), code === undefined ? {} : { code })
 }
 
 /** The provider's answer in the words of an effect. */

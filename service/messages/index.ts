@@ -1,9 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { Ledger } from 'onceonly'
+import type { CallRate } from '../config-rates.ts'
 import { protectRoutes } from '../http/protect.ts'
 import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
 import { addBatchSend } from './batch-route.ts'
+import type { ChannelName } from './channels/channel.ts'
 import { type Channels, createChannels } from './channels/index.ts'
 import { createDelivery, type Delivery } from './deliver.ts'
 import { addLocks } from './locks.ts'
@@ -11,6 +13,7 @@ import { addResolve } from './resolve.ts'
 import { leadSweep, messageSweep, originalSweep } from './retention.ts'
 import { addReads, addSend } from './routes.ts'
 import { createSender, type Sender, WINDOW_MS } from './send.ts'
+import { createSlots } from './slots.ts'
 import { startWorker } from './worker.ts'
 
 interface Parts extends Pick<ServerParts, 'base' | 'config' | 'quotas' | 'watch'> {
@@ -34,7 +37,13 @@ export function addMessages(server: FastifyInstance, parts: Parts): Messages {
   const channels = createChannels(config)
   const { log } = server
   const { sendTimeoutMs } = config
-  const delivery = createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs: WINDOW_MS, log })
+  const slots = createSlots({
+    base,
+    rates: ratesOf(config),
+    sendTimeoutMs,
+    failed: (channel, err) => log.warn({ event: 'message.slot_kept', channel, err }, 'slot is given back later'),
+  })
+  const delivery = createDelivery({ ledger, base, channels, slots, sendTimeoutMs, windowMs: WINDOW_MS, log })
   const sender = createSender({ once, base, channels, delivery, config, quotas, log, watch })
   addSend(server, { protect: protectRoutes(log, once), base, sender })
   addBatchSend(server, { once, base, sender })
@@ -56,4 +65,12 @@ export function addMessages(server: FastifyInstance, parts: Parts): Messages {
       await delivery.stop()
     },
   }
+}
+
+/** By the names of their channels. The local mailbox is no provider. */
+function ratesOf({ smtpRate, webhookRate, twilioRate }: ServerParts['config']): ReadonlyMap<string, CallRate> {
+  const rates = { smtp: smtpRate, webhook: webhookRate, twilio: twilioRate } satisfies Partial<
+    Record<ChannelName, unknown>
+  >
+  return new Map(Object.entries(rates).flatMap(([name, rate]) => (rate === null ? [] : [[name, rate] as const])))
 }

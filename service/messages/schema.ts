@@ -119,6 +119,15 @@ const leadsUsed = {
   ],
 }
 
+/** The calls that a provider may get within a span; `taken` counts their holders, so that one of before ends nothing. */
+const slots = (big: string) => `create table message_slots (
+  channel text not null,
+  slot integer not null,
+  taken ${big} not null,
+  free_at ${big} not null,
+  primary key (channel, slot)
+)`
+
 /** Leads, conversations and messages, beside the ledger's own tables. */
 export const migrations: Migrations = [
   {
@@ -146,4 +155,5 @@ export const migrations: Migrations = [
     oldestCode: 1,
     up: ({ name }) => [...counts[name], ended, ...leadsUsed[name]],
   },
+  { version: 3, oldestCode: 1, up: ({ types: { integer } }) => [slots(integer)] },
 ]

@@ -38,6 +38,8 @@ export interface OutreachChannels {
 export const RUN_NAME = 'outreach'
 /** Over half an hour or so: a provider that is away for longer is a matter for a person. */
 const retry = { attempts: 8 }
+/** A message that was accepted has a day of its own, and may wait for its turn; before that its channel counts. */
+const messageRetry = { attempts: Number.POSITIVE_INFINITY }
 
 /**
  * The one definition of all sequences: it interprets their steps. `stepsOf` says which ones; a replay is given those of
@@ -64,7 +66,7 @@ export function defineOutreach(
         case 'email':
         case 'sms':
         case 'call': {
-          const options = { channel: channels.messages, retry, timeoutMs: channels.stepTimeoutMs }
+          const options = { channel: channels.messages, retry: messageRetry, timeoutMs: channels.stepTimeoutMs }
           results[step.id] = await run.step(step.id, options, () => messageOf(step, input, scope))
           return null
         }

@@ -53,6 +53,8 @@ interface Parts {
 const PENDING_MS = 5 * SECOND
 /** Messages are removed, or a quota is raised, within hours rather than seconds. */
 const QUOTA_MS = 1 * HOUR
+/** Attempts at a message that is not accepted: after a working day a person should look. */
+const REFUSALS_MOST = 8
 
 /**
  * The messages system as a channel of runs. The key of the step is the key of the message, for ever: an attempt
@@ -97,14 +99,14 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
   return {
     name: 'messages',
     offer: { kind: 'correlate' },
-    async send(plan, { effectKey: key }) {
+    async send(plan, { effectKey: key, attemptNumber }) {
       const sent = await sending(plan, sendOf(plan, channels), key)
       switch (sent.kind) {
         case 'refused': {
           const refusal = new Error(sent.problem.detail)
           // There is room again as soon as older messages are removed, and the lead still waits for this one.
-          if (sent.problem.name === 'quota-exceeded') throw notDone(refusal, { retryAfterMs: QUOTA_MS })
-          throw final(refusal)
+          const mayHelp = sent.problem.name === 'quota-exceeded' && attemptNumber < REFUSALS_MOST
+          throw mayHelp ? notDone(refusal, { retryAfterMs: QUOTA_MS }) : final(refusal)
         }
         case 'pending':
           throw notDone(new Error('An identical message is being accepted'), { retryAfterMs: PENDING_MS })

@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLedger } from 'onceonly'
 import { readConfig } from '../../../../service/config.ts'
+import type { CallRate } from '../../../../service/config-rates.ts'
 import { createLog, type Log } from '../../../../service/logs.ts'
 import { createAccept } from '../../../../service/messages/accept.ts'
 import type { Channel, Result } from '../../../../service/messages/channels/channel.ts'
 import { createDelivery } from '../../../../service/messages/deliver.ts'
 import { type MessageRow, messageColumns, noCrmIds } from '../../../../service/messages/message.ts'
 import { migrations } from '../../../../service/messages/schema.ts'
+import { createSlots } from '../../../../service/messages/slots.ts'
 import { type Base, openBase } from '../../../../service/store.ts'
 import { createQuotas } from '../../../../service/workspaces/quotas.ts'
 
@@ -19,7 +21,11 @@ export const sent: Result = { kind: 'sent', providerMessageId: 'p-1' }
 /** One message in a store of its own, and a provider that the test controls. */
 export async function openDelivery(
   provider: Channel['send'],
-  { dedups = false, log = createLog({ logLevel: 'silent' }) }: { readonly dedups?: boolean; readonly log?: Log } = {},
+  {
+    dedups = false,
+    log = createLog({ logLevel: 'silent' }),
+    rates = new Map(),
+  }: { readonly dedups?: boolean; readonly log?: Log; readonly rates?: ReadonlyMap<string, CallRate> } = {},
 ) {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-deliver-'))
   const base = openBase({ ...readConfig({}), dataFolder: folder, testClock: true }, null)
@@ -51,6 +57,7 @@ export async function openDelivery(
       ledger: its,
       base: on,
       channels: { get: () => channel, pick: () => channel },
+      slots: createSlots({ base: on, rates, sendTimeoutMs: SEND_TIMEOUT_MS, failed: () => {} }),
       sendTimeoutMs: SEND_TIMEOUT_MS,
       windowMs: 1_000,
       log,
