@@ -2,7 +2,7 @@ import { digestParts } from '../core/digest.ts'
 import { isOnceError, OnceError } from '../core/errors.ts'
 import type { Fence, RecordId } from '../core/identity.ts'
 import { ID_HEX_DIGITS } from '../core/identity.ts'
-import { FOREVER, MINUTE, SECOND } from '../core/limits.ts'
+import { FOREVER, limits, MINUTE, SECOND } from '../core/limits.ts'
 import type { LedgerRecord, Policy, Vacant } from '../core/record.ts'
 import type { ClaimRequest, Request } from '../core/request.ts'
 import type { AppliedDecision, Call, Claims, LostTime, Restores, Store } from './port.ts'
@@ -105,8 +105,9 @@ async function add(raw: Store, from: number, call: Call): ReturnType<Restores['a
     const to = await raw.clock.now(call)
     if (!(from <= to)) throw new OnceError('bad_option', 'The time of the backup is ahead of the clock of the store.')
     const { record, lost } = await read(raw, call)
-    const { rows } = await raw.queries.list({ ended: true }, { limit: 1, cursor: null }, call)
-    const newestBefore = rows[0]?.record.fence ?? 0
+    // A page, because records of one millisecond have no order by their fences.
+    const { rows } = await raw.queries.list({ ended: true }, { limit: limits.pageRows, cursor: null }, call)
+    const newestBefore = Math.max(0, ...rows.map(({ record }) => record.fence))
     // Above the clock and above all that is there: stores count on from their newest record.
     const fence = Math.max(to * 1_000, newestBefore) + CLOCKS_APART_US
     const all = [...lost, { from, to }].slice(-KEPT_MOST)
