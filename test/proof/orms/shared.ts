@@ -148,7 +148,7 @@ export async function refusesOtherDatabases(): Promise<void> {
   giveOtherDatabases((name, wrong) => {
     names.push(name)
     const says =
-      /needs PostgreSQL(, or SQLite by better-sqlite3| or SQLite)?, and this one is on \w+\. Leave `transactions` out: /
+      /needs PostgreSQL(, or SQLite by better-sqlite3| or SQLite)?, and this one is on [\w-]+\. Leave `transactions` out: /
     assert.throws(wrong, (error) => isOnceError(error, 'bad_option') && says.test(error.message))
   })
   assert.deepEqual(names, ['kysely', 'drizzle', 'knex', 'typeorm'])

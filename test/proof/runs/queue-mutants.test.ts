@@ -11,8 +11,8 @@ const SIZE = { programs: 0, queued: 8 }
 
 const admission = 'src/runs/admission.ts'
 
-/** Every rule of queues, removed one at a time, with a rule of the simulation that is broken then. */
-const mutants: readonly (Mutant & { readonly rule: Rule })[] = [
+/** Every rule of queues, removed one at a time, with the rules of the simulation of which one is broken then. */
+const mutants: readonly (Mutant & { readonly rule: Rule | readonly Rule[] })[] = [
   {
     name: 'the runs of a queue are not counted',
     file: admission,
@@ -53,7 +53,8 @@ const mutants: readonly (Mutant & { readonly rule: Rule })[] = [
     file: 'src/runs/resume.ts',
     find: "state = case when queue is null then 'running' else 'queued' end,\n    due_at = case when queue is null then ${now} end",
     replace: "state = 'running', due_at = ${now}",
-    rule: 'too_many_of_a_key',
+    // It takes a place of the queue and one of its key: which of them is too many depends on the seed.
+    rule: ['too_many_of_a_key', 'too_many_at_once'],
   },
   {
     name: 'a delay is not waited for',
@@ -91,6 +92,6 @@ for (const { rule: expected, ...mutant } of mutants) {
     const noticed = await apart<typeof Notice, 'notice'>(module, 'notice', mutant, SIZE, SEEDS)
     if (noticed === null) return assert.fail(`not noticed in ${SEEDS} simulations`)
     context.diagnostic(`seed ${noticed.seed}: ${noticed.rule}: ${noticed.text.slice(0, 300)}`)
-    assert.equal(noticed.rule, expected, noticed.text)
+    assert.ok([expected].flat().includes(noticed.rule as Rule), noticed.text)
   })
 }
