@@ -39,6 +39,7 @@ test('a good configuration is taken as it is', () => {
 test('every fault is named by its path, and all of them at once', () => {
   for (const [config, ...wanted] of [
     [null, ' is not an object'],
+    [{ upstrem: upstream }, 'upstrem is not a setting: did you mean `upstream`?'],
     [{}, 'upstream is missing'],
     [{ upstream: 'ftp://x', zz: 1 }, 'upstream is not an http', 'zz is not a setting'],
     [{ upstream: 'http://user:pass@x' }, 'upstream holds a credential'],

@@ -1,5 +1,6 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
+import type { SettingFault } from '../../ledger/core/settings.ts'
+import { refuseFaults } from '../../ledger/core/settings.ts'
 import { canBeKept } from '../protocol/record.ts'
 import { MAX_ANSWER_BYTES } from '../protocol/route.ts'
 import { regionFaults } from '../region/region.ts'
@@ -7,7 +8,7 @@ import type { GatewayConfig, RouteRule } from './config.ts'
 import { jwks } from './jwks-check.ts'
 import { gatewayLimits } from './limits.ts'
 import { patternFault } from './pattern.ts'
-import type { Check, Fault } from './schema.ts'
+import type { Check } from './schema.ts'
 import { either, fields, isFields, listOf, matching, oneOf, tableOf, text, wholeNumber } from './schema.ts'
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'CONNECT', '*'])
@@ -138,7 +139,7 @@ const config = fields({
 })
 
 /** What cannot be said of one member alone. */
-function crossFaults(given: GatewayConfig, faults: Fault[]): void {
+function crossFaults(given: GatewayConfig, faults: SettingFault[]): void {
   if (given.upstream === undefined && given.upstreams === undefined) {
     faults.push({ path: 'upstream', what: 'is missing: give it here, or with --upstream' })
   }
@@ -180,14 +181,9 @@ function crossFaults(given: GatewayConfig, faults: Fault[]): void {
 
 /** The configuration as it was given, if nothing is wrong with it; else all that is, in one error. */
 export function checkGatewayConfig(given: unknown): GatewayConfig {
-  const faults: Fault[] = []
+  const faults: SettingFault[] = []
   config(given, '', faults)
   if (faults.length === 0 && isFields(given)) crossFaults(given as GatewayConfig, faults)
-  if (faults.length > 0) {
-    const list = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
-    throw new OnceError('bad_option', `The configuration of the gateway is not valid: ${list}.`, {
-      details: { faults },
-    })
-  }
+  refuseFaults('gateway', faults)
   return given as GatewayConfig
 }

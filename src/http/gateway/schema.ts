@@ -1,13 +1,10 @@
+import type { SettingFault } from '../../ledger/core/settings.ts'
+import { unknownSetting } from '../../ledger/core/settings.ts'
+
 /** A small checker for configurations: every fault is named by its path, and all faults are reported at once. */
 
-export interface Fault {
-  /** `routes[2].caller.header`. */
-  readonly path: string
-  readonly what: string
-}
-
 /** Looks at a value and notes what is wrong with it. */
-export type Check = (value: unknown, path: string, faults: Fault[]) => void
+export type Check = (value: unknown, path: string, faults: SettingFault[]) => void
 
 export function text(what = 'is not a text'): Check {
   return (value, path, faults) => {
@@ -58,8 +55,7 @@ export function fields(members: Readonly<Record<string, Check>>, needed: readonl
     for (const [name, each] of Object.entries(value)) {
       const check = Object.hasOwn(members, name) ? members[name] : undefined
       if (check === undefined) {
-        const known = Object.keys(members).join(', ')
-        faults.push({ path: joined(path, name), what: `is not a setting; known are ${known}` })
+        faults.push({ path: joined(path, name), what: unknownSetting(name, Object.keys(members)) })
       } else if (each !== undefined) check(each, joined(path, name), faults)
     }
     for (const name of needed) {
@@ -72,7 +68,7 @@ export function fields(members: Readonly<Record<string, Check>>, needed: readonl
 export function either(checks: readonly Check[], what: string): Check {
   return (value, path, faults) => {
     const tries = checks.map((check) => {
-      const found: Fault[] = []
+      const found: SettingFault[] = []
       check(value, path, found)
       return found
     })

@@ -1,7 +1,8 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import type { Identity, RecordId } from '../../ledger/core/identity.ts'
 import { recordIdOf } from '../../ledger/core/identity.ts'
 import { rendezvous } from '../../ledger/core/rendezvous.ts'
+import type { SettingFault } from '../../ledger/core/settings.ts'
+import { refuseFaults, unknownSetting } from '../../ledger/core/settings.ts'
 import { createNonces } from './nonces.ts'
 import type { RegionAnswer, RegionLink, RegionRequest } from './send.ts'
 import { createRegionLink } from './send.ts'
@@ -35,13 +36,7 @@ export interface RegionRouter {
 }
 
 export function createRegionRouter(options: RegionRouterOptions): RegionRouter {
-  const faults = regionFaults(options)
-  if (faults.length > 0) {
-    const list = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
-    throw new OnceError('bad_option', `The configuration of the regions is not valid: ${list}.`, {
-      details: { faults },
-    })
-  }
+  refuseFaults('regions', regionFaults(options))
   const { self, regions, secret } = options
   const names = Object.keys(regions)
   const links = new Map<string, RegionLink>()
@@ -83,21 +78,20 @@ export function createRegionRouter(options: RegionRouterOptions): RegionRouter {
   }
 }
 
-export interface RegionFault {
-  /** A member of the options, or nothing for all of them. */
-  readonly path: string
-  readonly what: string
-}
-
 /** Short enough to be guessed would be as good as none. */
 const LEAST_SECRET_CHARS = 32
 
+const settings = Object.keys({ self: true, regions: true, secret: true } satisfies Record<
+  keyof RegionRouterOptions,
+  true
+>)
+
 /** What is wrong with the options of a region. */
-export function regionFaults(given: unknown): RegionFault[] {
+export function regionFaults(given: unknown): SettingFault[] {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
     return [{ path: '', what: 'is not an object' }]
   const { self, regions, secret, ...rest } = given as Readonly<Record<string, unknown>>
-  const faults: RegionFault[] = Object.keys(rest).map((path) => ({ path, what: 'is not a setting' }))
+  const faults: SettingFault[] = Object.keys(rest).map((path) => ({ path, what: unknownSetting(path, settings) }))
   if (typeof secret !== 'string' || secret.length < LEAST_SECRET_CHARS) {
     faults.push({ path: 'secret', what: `is not a text of at least ${LEAST_SECRET_CHARS} characters` })
   }

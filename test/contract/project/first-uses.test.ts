@@ -125,7 +125,7 @@ const firstUses: Readonly<Record<string, () => unknown>> = {
   "a stream client with `mode: 'once'`": () => createStreamClient(wrong({ ...room, mode: 'once' })),
   'a stream client without a receiver': () =>
     createStreamClient(wrong({ ...room, receiver: undefined, mode: 'at-least-once' })),
-  'a stream client with `storge`': () => createStreamClient(wrong({ ...room, mode: 'at-least-once', plce: 1 })),
+  'a stream client with `storge`': () => createStreamClient(wrong({ ...room, mode: 'at-least-once', storge: 1 })),
   "createWebSocketTransport({ url: 'wss://…' })": () => createWebSocketTransport(wrong({ url: 'wss://example.com' })),
   'createSqlRoomLog on the memory store': () => createSqlRoomLog(wrong({ store: memory, region: 'eu' })),
   'createSqlOrderLog on the memory store': () => createSqlOrderLog(wrong({ store: memory })),

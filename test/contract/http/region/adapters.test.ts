@@ -110,5 +110,8 @@ test('regions that do not agree about a home refuse, instead of sending in circl
 
 test('options of regions are checked by name', () => {
   const bad = { self: 'mars', regions: { eu: 'ftp://x' }, secret: 'short', more: 1 } as never
-  assert.throws(() => createRegionRouter(bad), /`more` is not a setting; `secret` .*; `regions.eu` .*; `self` is none/)
+  assert.throws(
+    () => createRegionRouter(bad),
+    /`more` is not a setting: known are self, regions, secret; `secret` .*; `regions.eu` .*; `self` is none/,
+  )
 })
