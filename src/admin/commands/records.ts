@@ -63,9 +63,10 @@ export const recordReads = {
     },
   }),
   find: read({
-    summary: 'everything that has this id: records, messages, runs, steps, dead letters, sagas, rooms',
+    summary:
+      'everything that has this id: records, messages, runs, steps, queues, schedules, dead letters, sagas, rooms',
     details:
-      'Any id will do: a key, the id of a record, a message, a run or what a command made, an effect key that a provider\nshows, the hash of a guard; on a server also the id of one of its last requests.',
+      'Any id will do: a key, the id of a record, a message, a run or what a command made, an effect key that a provider\nshows, the hash of a guard, the name of a queue, a schedule or a room; on a server also the id of one of its last requests.',
     arguments: { id: text('the id'), ...paging },
     words: ['id'],
     path: '/find',

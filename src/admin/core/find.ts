@@ -11,7 +11,7 @@ import { quoted } from './quoted.ts'
 
 /** One thing that has the id which an operator has in the hand. */
 export interface Found {
-  /** `record`, `run`, `step`, `outbox message`, `dead letter`, `saga`, `room`, and what a server adds. */
+  /** `record`, `run`, `step`, `queue`, `schedule`, `outbox message`, `dead letter`, `saga`, `room`, and what a server adds. */
   readonly kind: string
   readonly id: string
   /** What it is, in one line and without stored contents. */
@@ -119,6 +119,24 @@ const steps: Place = {
   },
 }
 
+/** What runs wait in, or are started by: known by the name that alerts show. */
+function named(kind: 'queue' | 'schedule', table: string, look: string): Place {
+  return {
+    room: RUN_ROOM,
+    text: `SELECT name, paused FROM ${table} WHERE name = ?`,
+    values: (id) => [id],
+    found: ({ name, paused }) => ({
+      kind,
+      id: String(name),
+      about: `${kind} of runs`,
+      state: Number(paused) === 1 ? 'paused' : 'active',
+      at: null,
+      page: null,
+      look,
+    }),
+  }
+}
+
 function linksOf(runId: string): Pick<Found, 'page' | 'look'> {
   return { page: `/runs/${encodeURIComponent(runId)}`, look: `onceonly run ${quoted(runId)}` }
 }
@@ -192,6 +210,8 @@ const rooms: Place = {
 const places: readonly Place[] = [
   runs,
   steps,
+  named('queue', 'onceonly_run_queues', 'onceonly queue list'),
+  named('schedule', 'onceonly_run_schedules', 'onceonly schedules'),
   inOutbox('onceonly_outbox_rows', 'added_at', 'waiting to be published', 'onceonly events'),
   inOutbox('onceonly_outbox_dead', 'parked_at', 'dead letter', 'onceonly outbox dead'),
   deadLetters,

@@ -30,6 +30,9 @@ interface Asking {
   metrics(): Promise<readonly string[]>
 }
 
+/** Commands whose path in the console is another word. */
+const renamed: Readonly<Record<string, string>> = { rooms: '/streams', queue: '/queues' }
+
 /** `runs --state failed` is `/runs?state=failed` of the console: both run the same row of the table. */
 function pathOf(command: string): string {
   const [first = '', second = '', third = ''] = command.split(' ')
@@ -40,7 +43,7 @@ function pathOf(command: string): string {
     ]),
   )
   if (first === 'explain') query.set('key', second)
-  const path = first === 'saga' ? `/sagas/${third}/instances` : first === 'rooms' ? '/streams' : `/${first}`
+  const path = first === 'saga' ? `/sagas/${third}/instances` : (renamed[first] ?? `/${first}`)
   return query.size === 0 ? path : `${path}?${query.toString()}`
 }
 
@@ -191,6 +194,8 @@ test('the runbook has a line for every alert, with the command that shows it; th
     const rule = rules.slice(rules.indexOf(`alert: ${alert}`)).split('- alert:')[0] ?? ''
     assert.ok(rule.includes(`onceonly ${command}`), `${name}: the alert tells the same as the runbook: ${rule}`)
   }
+  const made = new Set(all.map(([, { alert }]) => alert))
+  for (const [, name = ''] of rules.matchAll(/- alert: (\w+)/g)) assert.ok(made.has(name), `no trouble fires ${name}`)
   const table = tableOf(all.map(([, trouble]) => trouble))
   const page = await readFile(join(docs, 'trouble.md'), 'utf8')
   assert.ok(page.includes(table), `docs/operating/trouble.md must have this table:\n${table}`)

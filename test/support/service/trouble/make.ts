@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
-import { createEngine, defineRun, type EngineOptions } from 'onceonly/run'
+import { createEngine, defineQueue, defineRun, type EngineOptions, schedule } from 'onceonly/run'
 import { createMemoryStorage, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { claim } from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
@@ -53,12 +53,36 @@ async function makeAged({ store: on }: Cluster, one: TestServer) {
   // As a process leaves it that was killed: claimed, and never settled.
   const request = claim('dead-process')
   await on.claims.apply(request, CALL)
+  return { missingFile, deadProcess: request.id, ...(await makeForgotten(on as EngineOptions['store'])) }
+}
+
+/** What the processes of another program leave behind that does not come back: a run, a schedule, runs in queues. */
+async function makeForgotten(on: EngineOptions['store']) {
   const forgotten = defineRun('forgotten', (run) => run.sleep('rest', 1 * MINUTES))
-  const engine = await createEngine({ store: on as EngineOptions['store'], runs: [forgotten] })
+  const call = defineRun('call', (run) =>
+    run.step('ring', () => {
+      throw new Error('the line went dead')
+    }),
+  )
+  const nightly = schedule('nightly', { run: forgotten, input: () => null, cron: '*/5 * * * *' })
+  const mails = defineQueue('mails')
+  const calls = defineQueue('calls', { perKey: 1 })
+  await using engine = await createEngine({
+    store: on,
+    runs: [forgotten, call],
+    schedules: [nightly],
+    queues: [mails, calls],
+  })
   await engine.start(forgotten, { runId: 'stuck-1', input: null })
   await until('it sleeps', async () => (await engine.get('stuck-1')).state === 'sleeping')
-  await engine.stop()
-  return { missingFile, deadProcess: request.id, stuckRun: 'stuck-1' }
+  await engine.queues.pause('mails')
+  await engine.enqueue(forgotten, { queue: mails, runId: 'mail-1', input: null })
+  await engine.enqueue(call, { queue: calls, key: 'acme', runId: 'call-1', input: null })
+  await until('its outcome is unknown', async () => (await engine.get('call-1')).state === 'unknown')
+  await engine.enqueue(call, { queue: calls, key: 'acme', runId: 'call-2', input: null })
+  const blocked = async () => (await engine.queues.list()).find(({ name }) => name === 'calls')?.blocked
+  await until('its key has no place', blocked, (count) => count === 1)
+  return { stuckRun: 'stuck-1', lateSchedule: 'nightly', pausedQueue: 'mails', blockedQueue: 'calls' }
 }
 
 async function makeMessages(one: TestServer, two: TestServer, mail: MailServer) {
