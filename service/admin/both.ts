@@ -40,6 +40,7 @@ export function bothStores(main: Admin, claims: Admin): Admin {
     forget: async (identity, options) => (await holding(identity)).forget(identity, options),
     resolve: async (identity, ending, options) => (await holding(identity)).resolve(identity, ending, options),
     erasing: {
+      programTables: () => main.erasing.programTables(),
       count: (owner) => sum(owner, (of) => of.erasing.count(owner)),
       erase: (owner, progress) => sum(owner, (of) => of.erasing.erase(owner, progress)),
     },

@@ -24,9 +24,11 @@ const unknown = ignored('there is no such import')
 const nothingParses = ignored('nothing is parsed before everything is uploaded')
 const received = ignored('the files were received before')
 
+export const SEARCH_IMPORT = 'SearchImportJob'
+
 /** `Uploading → Uploaded → Parsing → Completed | Error`: six events, every pair decided. */
 export const searchImportJob = defineSaga({
-  name: 'SearchImportJob',
+  name: SEARCH_IMPORT,
   events: {
     SearchUploadStarted: event({ parse: readStarted, correlate: searchIdOf }),
     SearchUploadSaved: event({ parse: readStarted, correlate: searchIdOf }),

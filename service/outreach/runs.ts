@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { createHash } from 'node:crypto'
 import { isOnceError } from 'onceonly'
 import { createEngine, httpChannel, providers, type Replay, type RunState, type RunView } from 'onceonly/run'
 import type { Channels } from '../messages/channels/index.ts'
@@ -14,6 +13,7 @@ import { createPublicFetch } from './public-fetch.ts'
 import { createResolve } from './resolve.ts'
 import { defineOutreach, type OutreachInput, RUN_NAME } from './run.ts'
 import { createRunCounts } from './run-counts.ts'
+import { scopeOf } from './run-scope.ts'
 import { createMessageChannel } from './send.ts'
 import type { Lead, Sequence } from './sequence.ts'
 import { newestSequence } from './sequences.ts'
@@ -159,13 +159,9 @@ export async function createRuns(parts: Parts): Promise<Runs> {
   }
 }
 
-/** Workspaces may choose the same ids; any text may be the name of one, so that a digest stands for it. */
+/** Workspaces may choose the same ids. */
 function inside(workspaceId: string, runId: string): string {
   return `${scopeOf(workspaceId)}/${runId}`
-}
-
-function scopeOf(workspaceId: string): string {
-  return createHash('sha256').update(workspaceId).digest('hex').slice(0, 32)
 }
 
 function outside(id: string): string {

@@ -1,43 +1,42 @@
-import type { SqlValue } from 'onceonly'
 import type { Admin, ErasedOwner, OwnData } from 'onceonly/admin'
-import { ENDED, type ImportRemoval } from '../imports/retention.ts'
+import type { ImportRemoval } from '../imports/retention.ts'
 import type { Base } from '../store.ts'
+import { createChatRemoval } from './erase-chat.ts'
+import { createWorkspaceImports } from './erase-imports.ts'
+import { createLetterRemoval } from './erase-letters.ts'
+import { createOwnRows, type Selection } from './erase-rows.ts'
+import { createRunRemoval } from './erase-runs.ts'
 
 interface Parts {
   readonly base: Base
-  readonly admin: Pick<Admin, 'runs'>
+  readonly admin: Pick<Admin, 'runs' | 'events'>
   readonly imports: ImportRemoval
 }
 
-/** Rows of one statement, so that none holds others up. */
-const ROWS = 500
-const IMPORTS = 20
-
 const OVER = `status in ('sent', 'failed')`
 
-/** Which rows belong to the owner. */
-interface Selection {
-  readonly text: string
-  readonly values: readonly SqlValue[]
-}
+const none: ReadonlySet<string> = new Set()
 
 /**
  * What the systems keep of a workspace or a person. What is under way stays until it has ended: its outcome is still to be
  * found out, and a second run of the command takes it. Originals of contents stay too: they are hashes, and keep a
  * message from going out again inside its window.
  */
-export function createOwnData({ base, admin, imports }: Parts): OwnData {
+export function createOwnData({ base, admin, imports: removal }: Parts): OwnData {
   const { sql } = base
+  const rows = createOwnRows(base)
+  const chat = createChatRemoval(base)
+  const imports = createWorkspaceImports(base, removal)
+  const letters = createLetterRemoval(base, admin)
+  const runs = createRunRemoval(base, admin)
 
   /** A person is a phone number or an e-mail address of leads. */
   function leadsOf(owner: ErasedOwner): Selection {
     if (owner.kind === 'workspace') return { text: 'workspace_id = ?', values: [owner.tenant] }
-    const values = [sql.lookup(owner.person), sql.lookup(owner.person)]
-    const within = owner.tenant === undefined ? '' : ' and workspace_id = ?'
-    return {
-      text: `(phone = ? or email = ?)${within}`,
-      values: owner.tenant === undefined ? values : [...values, owner.tenant],
-    }
+    return within(owner, {
+      text: '(phone = ? or email = ?)',
+      values: [sql.lookup(owner.person), sql.lookup(owner.person)],
+    })
   }
 
   function messagesOf(owner: ErasedOwner): Selection {
@@ -46,68 +45,10 @@ export function createOwnData({ base, admin, imports }: Parts): OwnData {
     return { text: `lead_id in (select id from leads where ${text})`, values }
   }
 
-  async function countOf(table: string, { text, values }: Selection): Promise<number> {
-    const [row] = await sql.query<{ n: unknown }>(`select count(*) as n from ${table} where ${text}`, values)
-    return Number(row?.n ?? 0)
-  }
-
-  async function remove(
-    table: string,
-    key: string,
-    { text, values }: Selection,
-    progress: () => void,
-  ): Promise<number> {
-    let removed = 0
-    for (;;) {
-      const some = `select ${key} from ${table} where ${text} limit ${ROWS}`
-      const gone = await sql.query(`delete from ${table} where (${key}) in (${some}) returning 1 as gone`, values)
-      removed += gone.length
-      progress()
-      if (gone.length < ROWS) return removed
-    }
-  }
-
-  async function runsOf(owner: ErasedOwner): Promise<readonly string[]> {
-    const ofWorkspace = owner.kind === 'workspace' ? owner.tenant : owner.tenant
-    const where = ofWorkspace === undefined ? '1 = 1' : 'o.workspace_id = ?'
-    const found: string[] = []
-    for (let after = ''; ; ) {
-      const rows = await sql.query<{ id: string; input: string }>(
-        `select r.id, r.input from outreach_runs o join onceonly_runs r on r.id = o.run_id
-         where ${where} and r.id > ? order by r.id limit ${ROWS}`,
-        ofWorkspace === undefined ? [after] : [ofWorkspace, after],
-      )
-      for (const { id, input } of rows) {
-        if (owner.kind === 'workspace' || JSON.stringify(JSON.parse(input)).includes(JSON.stringify(owner.person)))
-          found.push(id)
-      }
-      after = rows.at(-1)?.id ?? ''
-      if (rows.length < ROWS) return found
-    }
-  }
-
-  async function removeRun(id: string): Promise<void> {
-    await admin.runs?.cancel(id)
-    for (const table of ['onceonly_run_steps', 'onceonly_run_signals']) {
-      await sql.query(`delete from ${table} where run_id = ?`, [id])
-    }
-    await sql.query('delete from onceonly_runs where id = ?', [id])
-    await sql.query('delete from outreach_runs where run_id = ?', [id])
-  }
-
-  async function removeImports(tenant: string, progress: () => void): Promise<number> {
-    let removed = 0
-    for (;;) {
-      const rows = await sql.query<{ search_id: string }>(
-        `select s.search_id from import_searches s left join import_jobs j on j.search_id = s.search_id
-         where s.workspace_id = ? and (j.search_id is null or j.${ENDED}) limit ${IMPORTS}`,
-        [tenant],
-      )
-      for (const { search_id } of rows) await imports.removeImport(search_id)
-      removed += rows.length
-      progress()
-      if (rows.length < IMPORTS) return removed
-    }
+  /** A person may also be a caller. */
+  function callersOf(owner: ErasedOwner): Selection {
+    if (owner.kind === 'workspace') return { text: 'workspace_id = ?', values: [owner.tenant] }
+    return within(owner, { text: 'caller = ?', values: [owner.person] })
   }
 
   const ended = ({ text, values }: Selection): Selection => ({ text: `${text} and ${OVER}`, values })
@@ -115,49 +56,80 @@ export function createOwnData({ base, admin, imports }: Parts): OwnData {
     text: `${text} and not exists (select 1 from messages m where m.lead_id = leads.id)`,
     values,
   })
+  const importsOf = async ({ tenant }: ErasedOwner) => (tenant === undefined ? none : await imports.ids(tenant))
+
+  async function removeKeys(owner: ErasedOwner, progress: () => void): Promise<number> {
+    await rows.remove('caller_rights', 'workspace_id, caller', callersOf(owner), progress)
+    return await rows.remove('api_keys', 'id', callersOf(owner), progress)
+  }
+
+  async function removePeople(owner: ErasedOwner, progress: () => void) {
+    const ids = await runs.of(owner)
+    for (const id of ids) {
+      await runs.remove(id)
+      progress()
+    }
+    const messages = await rows.remove('messages', 'id', ended(messagesOf(owner)), progress)
+    const leads = leadsOf(owner)
+    const gone = `select id from leads where ${unused(leads).text}`
+    await sql.query(`delete from conversations where lead_id in (${gone})`, leads.values)
+    return { runs: ids.length, messages, leads: await rows.remove('leads', 'id', unused(leads), progress) }
+  }
 
   return {
     async count(owner) {
-      const [messages, leads] = [messagesOf(owner), leadsOf(owner)]
-      const counts = {
-        messages: await countOf('messages', messages),
-        leads: await countOf('leads', leads),
-        runs: (await runsOf(owner)).length,
+      const people = {
+        'API keys': await rows.count('api_keys', callersOf(owner)),
+        runs: (await runs.of(owner)).length,
+        messages: await rows.count('messages', messagesOf(owner)),
+        leads: await rows.count('leads', leadsOf(owner)),
+        'dead letters': await letters.count(owner, await importsOf(owner)),
       }
-      if (owner.kind === 'person') return counts
+      if (owner.kind === 'person') return people
       const own = { text: 'workspace_id = ?', values: [owner.tenant] }
+      const ofTenant = { text: 'tenant = ?', values: [owner.tenant] }
       return {
-        ...counts,
-        imports: await countOf('import_searches', own),
-        projects: await countOf('import_projects', own),
-        sequences: await countOf('outreach_sequences', own),
-        escalations: await countOf('case_escalations', { text: 'tenant = ?', values: [owner.tenant] }),
+        ...people,
+        ...(await chat.count(owner)),
+        imports: await imports.count(owner.tenant),
+        projects: await rows.count('import_projects', own),
+        sequences: await rows.count('outreach_sequences', own),
+        escalations: await rows.count('case_escalations', ofTenant),
+        cases: await rows.count('cases', ofTenant),
       }
     },
     async erase(owner, progress) {
-      const runs = await runsOf(owner)
-      for (const id of runs) {
-        await removeRun(id)
-        progress()
+      // Read before the imports go: dead letters name them.
+      const named = await importsOf(owner)
+      // First, so that nothing new comes in meanwhile.
+      const keys = await removeKeys(owner, progress)
+      const people = {
+        'API keys': keys,
+        ...(await removePeople(owner, progress)),
+        'dead letters': await letters.remove(owner, named, progress),
       }
-      const leads = leadsOf(owner)
-      const counts = { runs: runs.length, messages: await remove('messages', 'id', ended(messagesOf(owner)), progress) }
-      const gone = `select id from leads where ${unused(leads).text}`
-      await sql.query(`delete from conversations where lead_id in (${gone})`, leads.values)
-      const people = { ...counts, leads: await remove('leads', 'id', unused(leads), progress) }
       if (owner.kind === 'person') return people
       const own = { text: 'workspace_id = ?', values: [owner.tenant] }
       const ofTenant = { text: 'tenant = ?', values: [owner.tenant] }
       const sequences = `select id from outreach_sequences where ${own.text}`
       await sql.query(`delete from outreach_versions where sequence_id in (${sequences})`, own.values)
-      await remove('escalation_notices', 'id', ofTenant, progress)
-      return {
+      await rows.remove('escalation_notices', 'id', ofTenant, progress)
+      await rows.remove('escalation_audit', 'id', ofTenant, progress)
+      const counts = {
         ...people,
-        imports: await removeImports(owner.tenant, progress),
-        projects: await remove('import_projects', 'workspace_id, project_id', own, progress),
-        sequences: await remove('outreach_sequences', 'id', own, progress),
-        escalations: await remove('case_escalations', 'number', ofTenant, progress),
+        ...(await chat.remove(owner, progress)),
+        imports: await imports.remove(owner.tenant, progress),
+        projects: await rows.remove('import_projects', 'workspace_id, project_id', own, progress),
+        sequences: await rows.remove('outreach_sequences', 'id', own, progress),
+        escalations: await rows.remove('case_escalations', 'number', ofTenant, progress),
+        cases: await rows.remove('cases', 'tenant, id', ofTenant, progress),
       }
+      await sql.query('delete from workspaces where id = ?', [owner.tenant])
+      return counts
     },
   }
+}
+
+function within({ tenant }: ErasedOwner, { text, values }: Selection): Selection {
+  return tenant === undefined ? { text, values } : { text: `${text} and workspace_id = ?`, values: [...values, tenant] }
 }

@@ -1,8 +1,9 @@
+import { sha256Hex } from '../../ledger/core/digest.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { EncryptionStatus, StoreEncryption } from '../../ledger/store/encryption/status.ts'
 import type { ErasedOwner } from '../core/erase.ts'
-import { oneOf, optional, text, type Values } from './argument.ts'
-import { act, type Context, read } from './command.ts'
+import { flag, oneOf, optional, text, type Values } from './argument.ts'
+import { act, type Context, given, read } from './command.ts'
 import { badArgument, CommandRefused } from './refusal.ts'
 
 const CALL = { timeoutMs: limits.storeCallMs }
@@ -25,6 +26,30 @@ const eraseArguments = {
   ]),
   id: text('the tenant, or the person: a caller, a key, a phone number, an e-mail address'),
   tenant: optional(text('of a person: only in this tenant')),
+  recordsOnly: flag('only the records, although a program keeps more in the same store'),
+}
+
+/** Here nothing is known of what a program keeps beside the records: to erase half of it must not look like all of it. */
+async function refuseHalf({ admin, own }: Context, { recordsOnly }: Values<typeof eraseArguments>): Promise<void> {
+  if (own !== undefined || recordsOnly) return
+  const tables = await admin.erasing.programTables()
+  if (tables.length === 0) return
+  throw new CommandRefused(
+    'not_available',
+    `A program keeps more in this store than records (${tables.join(', ')}), which this command cannot erase. Run it where ` +
+      "that is known: on the page Data of the server's console, or by `POST /api/console/actions` with " +
+      '`{"action":"erase", …}`. `--records-only` erases the records alone. Nothing was erased.',
+  )
+}
+
+/**
+ * Names a person in the audit, where nothing is ever changed. Who has the phone number can check that it was erased;
+ * the digest is so short that thousands of numbers have it, so that it cannot be found by trying them all.
+ */
+const DIGEST_CHARS = 5
+
+function inAudit(what: string, id: string): Readonly<Record<string, string>> {
+  return what === 'person' ? { digest: sha256Hex(id).slice(0, DIGEST_CHARS) } : { id }
 }
 
 function ownerOf({ what, id, tenant }: Values<typeof eraseArguments>): ErasedOwner {
@@ -91,15 +116,17 @@ export const privacyCommands = {
   erase: act({
     summary: "remove a workspace's or a person's data",
     details:
-      'Responses, pointers and notes of records go; their keys stay taken until their window ends, so that no command runs again.\nA server also removes messages, leads and imports. `--preview` shows how much there is.',
+      'Responses, pointers and notes of records go; their keys stay taken until their window ends, so that no command runs again.\nOn the console of a server it also removes API keys, messages, leads, runs, imports, chat rooms. `--preview` shows how much there is.',
     arguments: eraseArguments,
     words: ['what', 'id'],
-    async find({ admin, own }, args) {
+    async find(context, args) {
+      const { admin, own } = context
       const owner = ownerOf(args)
+      await refuseHalf(context, args)
       return { owner, ...(await admin.erasing.count(owner)), own: own === undefined ? {} : await own.count(owner) }
     },
     forViewer: (found) => found,
-    target: ({ what, id, tenant }) => ({ what, id, ...(tenant === undefined ? {} : { tenant }) }),
+    target: ({ what, id, tenant }) => ({ what, ...inAudit(what, id), ...given({ tenant }) }),
     question: ({ what, id }, { records, own }) => {
       const others = Object.entries(own).map(([name, n]) => `, ${n} ${name}`)
       return `Erase the ${what} ${id} for good: ${records} records${others.join('')}?`

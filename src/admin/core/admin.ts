@@ -1,3 +1,4 @@
+import { LOCAL_ROOM } from '../../events/brokers/local/tables.ts'
 import { INBOX_ROOM, inboxMigrations } from '../../events/inbox/tables.ts'
 import { OUTBOX_ROOM, outboxTables } from '../../events/outbox/tables.ts'
 import { SAGA_ROOM, sagaMigrations } from '../../events/saga/tables.ts'
@@ -10,6 +11,7 @@ import type { Ending } from '../../ledger/granted.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { OperatorOptions, rerun } from '../../ledger/operator.ts'
 import type { StoreEncryption } from '../../ledger/store/encryption/status.ts'
+import { LEDGER_ROOM } from '../../ledger/store/ledger-migrations.ts'
 import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, Store } from '../../ledger/store/port.ts'
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
 import { createRunOperator, type RunOperator } from '../../runs/operate.ts'
@@ -248,7 +250,7 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     queues: isSql(store) ? queuesOf(store, has) : null,
     streams: sql === undefined ? null : createStreams(sql, has),
     encryption: store.encryption ?? null,
-    erasing: createErasing(ledger),
+    erasing: createErasing(ledger, async () => (sql === undefined ? [] : await programRooms(sql))),
     async sweep() {
       return await ledger.upkeep.sweep()
     },
@@ -265,6 +267,12 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     doctor: () => examine(store),
     restored: (at) => noteRestored(store, at),
   }
+}
+
+/** Rooms that no wing knows. */
+async function programRooms(sql: SqlStore['sql']): Promise<readonly string[]> {
+  const own = [LEDGER_ROOM, LOCAL_ROOM, ...Object.keys(migrations)]
+  return [...(await roomsOf(sql)).keys()].filter((room) => !own.includes(room))
 }
 
 function noTables({ name }: Store): OnceError {

@@ -24,6 +24,8 @@ export interface ErasedRecords {
 }
 
 export interface Erasing {
+  /** Tables that were not made by the library: a program keeps more of its tenants in this store than records. */
+  programTables(): Promise<readonly string[]>
   /** Changes nothing. */
   count(owner: ErasedOwner): Promise<ErasedRecords>
   erase(owner: ErasedOwner, progress: () => void): Promise<ErasedRecords>
@@ -40,7 +42,10 @@ function filtersOf(owner: ErasedOwner): readonly RecordFilter[] {
   ]
 }
 
-export function createErasing(ledger: Pick<Ledger<unknown>, 'list' | 'erase'>): Erasing {
+export function createErasing(
+  ledger: Pick<Ledger<unknown>, 'list' | 'erase'>,
+  programTables: Erasing['programTables'],
+): Erasing {
   async function each(
     owner: ErasedOwner,
     visit: (id: string, isRunning: boolean) => Promise<Erased>,
@@ -65,6 +70,7 @@ export function createErasing(ledger: Pick<Ledger<unknown>, 'list' | 'erase'>): 
   }
 
   return {
+    programTables,
     count: (owner) =>
       each(
         owner,

@@ -127,10 +127,17 @@ onEveryPlace('an encrypted server', (place) => {
 
     const whole = await act({ action: 'erase', what: 'workspace', id: 'demo' })
     assert.equal(whole.status, 200, whole.text)
-    const retried = await server.send(message(1), { key: 'order-of-ann-1' })
+    assert.equal((await server.send(message(1), { key: 'order-of-ann-1' })).status, 401, 'its API keys are gone')
+    // The same caller of the same workspace, should an operator make them again.
+    assert.equal((await server.admin('PUT', '/workspaces/demo', { name: 'Demo' })).status, 200)
+    const made = await server.admin('POST', '/workspaces/demo/keys', { caller: 'demo' })
+    const apiKey = String(made.body['key'])
+    const again = { workspaceId: 'demo', escalatableTo: ['LEGAL_REVIEW'] }
+    assert.equal((await server.admin('PUT', '/cases/CASE-100', again)).status, 200)
+    const retried = await server.send(message(1), { key: 'order-of-ann-1', apiKey })
     assert.equal(retried.status, 409, retried.text)
     const escalation = { caseId: 'CASE-100', targetQueue: 'LEGAL_REVIEW', reason: 'my private reason' }
-    const escalated = await server.post('/case-escalations', escalation, { key: 'order-of-ann-2' })
+    const escalated = await server.post('/case-escalations', escalation, { key: 'order-of-ann-2', apiKey })
     assert.match(escalated.text, /response-not-stored/)
     const audit = await server.console('/audit')
     assert.match(audit.text, /"what":"erase"/)

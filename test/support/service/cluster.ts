@@ -88,6 +88,8 @@ export interface Cluster extends AsyncDisposable {
   readonly store: TransactionalStore<SqlTx>
   /** Of its store, as the command line takes it. */
   readonly address: string
+  /** Where its servers keep files. */
+  readonly folder: string
   /** Those that still run. */
   readonly servers: readonly TestServer[]
   add(env?: Env): Promise<TestServer>
@@ -124,6 +126,7 @@ export async function openCluster(place: PlaceName, options: { processes?: numbe
   return {
     store,
     address: database?.url ?? join(data, 'onceonly.db'),
+    folder: data,
     get servers() {
       return servers.filter((server) => server.running)
     },
