@@ -29,7 +29,7 @@ export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Log {
     base: { pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
-    serializers: { err: toldError },
+    serializers: { err: loggedError },
     mixin: (line, level) => (level >= WARN || 'problem' in line ? linkOf(line) : {}),
     redact: { paths: secretMembers.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
   }
@@ -39,22 +39,22 @@ export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Log {
 
 /** For the library's `onError`: errors that no response shows. */
 export function reportTo(log: Log): (error: unknown) => void {
-  return (err) => log.error({ event: 'http.fault', err }, 'Something went wrong beside an answer')
+  return (err) => log.error({ event: 'http.fault', err }, 'fault outside of a response')
 }
 
 /** What may be logged of an error: drivers attach whole rows, statements and addresses to theirs. */
-interface ToldError {
+interface LoggedError {
   readonly type: string
   readonly message: string
   readonly code?: unknown
   readonly stack?: string
-  readonly cause?: ToldError
+  readonly cause?: LoggedError
 }
 
 /** Causes of causes; more is of no use to a reader. */
 const CAUSES_MOST = 3
 
-function toldError(error: unknown, causes = CAUSES_MOST): ToldError {
+function loggedError(error: unknown, causes = CAUSES_MOST): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error, message: scrubbed(String(error)) }
   const { name, message, stack, cause } = error
   return {
@@ -62,7 +62,7 @@ function toldError(error: unknown, causes = CAUSES_MOST): ToldError {
     message: scrubbed(message),
     ...('code' in error ? { code: error.code } : {}),
     ...(stack === undefined ? {} : { stack: scrubbed(stack) }),
-    ...(cause === undefined || causes === 0 ? {} : { cause: toldError(cause, causes - 1) }),
+    ...(cause === undefined || causes === 0 ? {} : { cause: loggedError(cause, causes - 1) }),
   }
 }
 

@@ -32,7 +32,7 @@ export function createWatch(log: Log, telemetry: Telemetry): Watch {
     saga: both(sagaLog(log), telemetry.saga),
     run(event) {
       if (event.kind === 'background_failed') {
-        log.error({ event: 'outreach.run_failed', runId: event.runId, err: event.error }, 'It is taken up again')
+        log.error({ event: 'outreach.run_failed', runId: event.runId, err: event.error }, 'run failed, retrying')
       }
       telemetry.run(event)
     },

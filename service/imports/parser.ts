@@ -130,12 +130,12 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
     )
     // Also when it comes again: the process that parked it may have died before it could publish.
     const reason = givenUp(receipt)
-    if (command !== null && reason !== null) await tellNotStarted(command, reason)
+    if (command !== null && reason !== null) await reportNotStarted(command, reason)
     return receipt
   }
 
   /** In a transaction of its own, under an id of its own: published any number of times, it is there once. */
-  async function tellNotStarted({ searchId, file }: StartParsingReferenceFile, why: string): Promise<void> {
+  async function reportNotStarted({ searchId, file }: StartParsingReferenceFile, why: string): Promise<void> {
     const id = messageId('not-started', searchId, file)
     const body = { searchId, file, reason: `Parsing was given up (${why})` }
     await inTransaction(base, (tx) => outbox.add(tx, { id, topic: topics.notStarted, key: searchId, body }))

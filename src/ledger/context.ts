@@ -28,7 +28,7 @@ export interface Around {
 }
 
 /** A stopwatch only observes: its own faults change nothing. */
-export function tellTime(
+export function reportTime(
   { around, runtime }: Pick<Context, 'around' | 'runtime'>,
   part: 'claim' | 'effect',
   command: CommandName,

@@ -1,6 +1,6 @@
 import type { Awaitable } from '../runtime/runtime.ts'
 import type { Around, Context } from './context.ts'
-import { tellTime } from './context.ts'
+import { reportTime } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
 import type { Grant, HolderDecision, Settlement } from './core/request.ts'
@@ -88,7 +88,7 @@ class GrantedLease extends Attempt implements Granted<EffectContext> {
   /** 4. The outcome. */
   settle(ended: Ended): Awaitable<Execution<unknown>> {
     if (this.settled !== null) return this.settled
-    if (this.beganMs !== null) tellTime(this.ledger, 'effect', this.grant, this.beganMs)
+    if (this.beganMs !== null) reportTime(this.ledger, 'effect', this.grant, this.beganMs)
     this.settled = this.span === null ? this.write(ended) : this.span.close(ended).then((how) => this.write(how))
     return this.settled
   }
@@ -232,7 +232,7 @@ export function settlementOf(
   switch (word.kind) {
     case 'succeeded': {
       const { outcome, pointer, problem } = packValue(op, word)
-      if (problem !== null) tellNotStored(context, grant, problem)
+      if (problem !== null) reportNotStored(context, grant, problem)
       const named = word.pointer === null ? pointer : checkPointer(word.pointer)
       return { to: { state: 'succeeded', outcome, ...note }, pointer: named }
     }
@@ -249,7 +249,7 @@ export function settlementOf(
 }
 
 /** A result that cannot be kept is reported; its record says all the same that the effect happened. */
-export function tellNotStored({ events }: Context, { identity }: Grant, why: string): void {
+export function reportNotStored({ events }: Context, { identity }: Grant, why: string): void {
   events.emit({ kind: 'outcome_not_stored', identity, why })
 }
 

@@ -1,6 +1,6 @@
 import type { Awaitable } from '../runtime/runtime.ts'
 import type { Around, Context } from './context.ts'
-import { tellTime } from './context.ts'
+import { reportTime } from './context.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import type { ClaimDecision, ClaimRequest, Grant } from './core/request.ts'
@@ -169,7 +169,7 @@ function observedClaim(
   const { requests, runtime } = context
   if (around.took === undefined) return around('claim', request, async () => requests.apply(request))
   const sinceMs = runtime.monotonicMs()
-  const took = () => tellTime(context, 'claim', request, sinceMs)
+  const took = () => reportTime(context, 'claim', request, sinceMs)
   let applied: Awaitable<AppliedDecision<ClaimDecision>>
   try {
     applied = requests.apply(request)

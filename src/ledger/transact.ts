@@ -10,7 +10,7 @@ import { isVerdict, readable, released } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
 import type { Effect } from './effect.ts'
-import { tellNotStored } from './effect.ts'
+import { reportNotStored } from './effect.ts'
 import type { EffectContext, Ground, TransactionContext } from './effect-context.ts'
 import { leaseLost, leaseOver, noteOf, OwnContext } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
@@ -260,7 +260,7 @@ async function runInside(
       })
     })
     const packed = packValue(op, { value })
-    if (packed.problem !== null) tellNotStored(context, grant, packed.problem)
+    if (packed.problem !== null) reportNotStored(context, grant, packed.problem)
     // 3. The outcome, in the same transaction. 4. The store commits when we return.
     const pointer = packed.pointer ?? given.pointer
     const succeeded: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(ground) }

@@ -201,7 +201,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
   }
 
   /** What has no result: where the run has not come here yet, nothing behind it is known. */
-  async function told(step: ReplayedStep): Promise<void> {
+  async function holdIfPending(step: ReplayedStep): Promise<void> {
     if (step.recorded === null && step.pending) await stage.hold(step)
   }
 
@@ -232,11 +232,11 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     },
     emit: async (name, value) => {
       const plan = { value: decodeValue(recordedText(`The event ${name}`, value)) }
-      await told(came(name, 'event', plan))
+      await holdIfPending(came(name, 'event', plan))
     },
     setAttributes: async (attributes) => {
       checkAttributes(attributes)
-      await told(came('attributes', 'attributes', { value: attributes }))
+      await holdIfPending(came('attributes', 'attributes', { value: attributes }))
     },
     continueAsNew(input) {
       stage.continueWith(decodeValue(recordedText('The input of the next run', input)))

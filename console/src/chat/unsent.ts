@@ -70,13 +70,13 @@ export function createUnsent(options: UnsentOptions): Unsent {
   let left: readonly Left[] = []
   let stopped = false
 
-  function tell(told: Left): void {
-    left = [...left.filter(({ storageName }) => storageName !== told.storageName), told]
+  function show(entry: Left): void {
+    left = [...left.filter(({ storageName }) => storageName !== entry.storageName), entry]
     changed()
   }
 
   /** What a window found out whose reader closed it without a decision; the databases of these are deleted. */
-  function tellUnsettled(names: ReadonlySet<string>): void {
+  function showUnsettled(names: ReadonlySet<string>): void {
     for (const storageName of unsettledStorages()) {
       const person = personOf(storageName)
       const isOurs = person?.workspace === scope.workspace && person.caller === scope.caller
@@ -88,7 +88,7 @@ export function createUnsent(options: UnsentOptions): Unsent {
       )
         continue
       const doubtful = textsOf(createUnsettledStore(storageName).load())
-      tell({ storageName, name: person.name, room: person.room, messages: 0, state: 'sent', doubtful })
+      show({ storageName, name: person.name, room: person.room, messages: 0, state: 'sent', doubtful })
     }
   }
 
@@ -122,14 +122,14 @@ export function createUnsent(options: UnsentOptions): Unsent {
     const { pending = [] } = (await kept.load()) ?? {}
     if (pending.length > 0) {
       let doubtful = unsettled.load()
-      const told = () => ({ storageName, name, room, messages: count, doubtful: textsOf(doubtful) })
+      const entry = () => ({ storageName, name, room, messages: count, doubtful: textsOf(doubtful) })
       let count = pending.length
       const add = (state: Unsettled['state'], messages: readonly PendingSend[]) => {
         doubtful = [...doubtful, ...messages.map(({ body }) => ({ state, said: saidOf(body) }))]
         count -= messages.length
         unsettled.save(doubtful)
       }
-      tell({ ...told(), state: 'sending' })
+      show({ ...entry(), state: 'sending' })
       const client = await createStreamClient({
         room,
         regions,
@@ -154,7 +154,7 @@ export function createUnsent(options: UnsentOptions): Unsent {
         changed()
       }
       if (end !== 'sent') return kept.stop()
-      tell({ ...told(), state: 'sent' })
+      show({ ...entry(), state: 'sent' })
     }
     await kept.stop()
     await removeIndexedDbStorage(storageName)
@@ -166,7 +166,7 @@ export function createUnsent(options: UnsentOptions): Unsent {
     },
     async look() {
       const people = await keptPeople(scope)
-      tellUnsettled(new Set(people.map(storageNameOf)))
+      showUnsettled(new Set(people.map(storageNameOf)))
       const tabs = [...Map.groupBy(people, (person) => person.tab)]
       for (const [id, theirs] of tabs.sort(([, a], [, b]) => fewestTurns(a) - fewestTurns(b))) {
         if (stopped || held.has(id) || options.lost.has(id)) continue
@@ -185,9 +185,9 @@ export function createUnsent(options: UnsentOptions): Unsent {
     async leave(storageName) {
       await sending.get(storageName)?.end()
     },
-    forget(told) {
-      createUnsettledStore(told.storageName).save([])
-      left = left.filter((each) => each !== told)
+    forget(entry) {
+      createUnsettledStore(entry.storageName).save([])
+      left = left.filter((each) => each !== entry)
       changed()
     },
     async stop() {

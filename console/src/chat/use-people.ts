@@ -146,7 +146,7 @@ function createSeating({ api, room, regions, history, setPeople, setLeft, setPro
         await unsent?.look()
       })
     },
-    forget: (told: Left) => unsent?.forget(told),
+    forget: (entry: Left) => unsent?.forget(entry),
     stop: () => next(end),
   }
 }

@@ -92,7 +92,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     const advanced = new Set(confirmed.map(({ line }) => line))
     const refusals = refused.map(({ row, reason }) => refusalOf(row, reason, advanced.has(row.line)))
     const counted = await rows.fail(tenures, refusals)
-    for (const refusal of counted) tellRefusal(refusal)
+    for (const refusal of counted) reportRefusal(refusal)
     // Looking again without knowing what is lost would publish the same rows again and again.
     if (marked < confirmed.length || counted.length < refusals.length) await leases.check()
     // A broker that takes some is there: it is asked again soon.
@@ -108,7 +108,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     return { row, reason, attempts, retryAfterMs }
   }
 
-  function tellRefusal({ row, reason, attempts, retryAfterMs }: Refusal): void {
+  function reportRefusal({ row, reason, attempts, retryAfterMs }: Refusal): void {
     const { id, topic, key } = row.message
     if (retryAfterMs === null) emit({ kind: 'parked', id, topic, key, attempts, reason })
     else emit({ kind: 'failed', id, topic, key, attempts, reason, retryAfterMs })

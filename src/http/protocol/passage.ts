@@ -44,7 +44,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
   let interrupt = () => {}
   let news = Promise.withResolvers<void>()
 
-  function tell(): void {
+  function notify(): void {
     news.resolve()
     news = Promise.withResolvers()
   }
@@ -77,7 +77,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
       const chunk = Uint8Array.prototype.slice.call(given.value)
       collector.add(chunk)
       if (!left) waiting.push(chunk)
-      tell()
+      notify()
     }
   }
 
@@ -97,7 +97,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
     )
     .then(() => {
       if (idle !== null) clearTimeout(idle)
-      tell()
+      notify()
     })
 
   return {
@@ -105,7 +105,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
       for (;;) {
         const chunk = waiting.shift()
         if (chunk !== undefined) {
-          tell()
+          notify()
           return chunk
         }
         if (over === 'ended') return null
@@ -124,7 +124,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
         if (signal.aborted) giveUp()
         else signal.addEventListener('abort', giveUp, { once: true })
       }
-      tell()
+      notify()
     },
   }
 }

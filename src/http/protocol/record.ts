@@ -98,8 +98,8 @@ export function storedAnswer(
   }
   if (pointer !== null && status < 400) return { status, headers: kept, pointer }
   // Nothing to rebuild from. What was refused says so with its status; a success without its body would be a lie.
-  const told = status >= 400 || (body instanceof Uint8Array && body.length === 0)
-  return told
+  const isWhole = status >= 400 || (body instanceof Uint8Array && body.length === 0)
+  return isWhole
     ? { status, headers: kept.filter(([name]) => !name.startsWith('content-')) }
     : { status, headers: kept, missing: UNKNOWN_BODY }
 }
@@ -147,8 +147,8 @@ export function replayedAnswer(stored: StoredAnswer & { [replayMark]?: Answer },
 function markedAnswer(stored: StoredAnswer, method: string): Answer {
   const { status, headers, text } = stored
   const body = stored.body ?? (text === undefined ? new Uint8Array() : Buffer.from(text))
-  const told = hasNoBody(status) || method === 'HEAD' || headerOf(headers, 'content-length') !== null
-  const marked: [string, string][] = told ? [] : [['content-length', String(body.length)]]
+  const hasLength = hasNoBody(status) || method === 'HEAD' || headerOf(headers, 'content-length') !== null
+  const marked: [string, string][] = hasLength ? [] : [['content-length', String(body.length)]]
   marked.push([REPLAYED_HEADER, 'true'])
   return { status, headers: [...headers, ...marked], body, text }
 }

@@ -13,7 +13,7 @@ import { asStoredAnswer, markedReplayed, replayedAnswer } from './record.ts'
 import type { AnswerBinding, RouteDefinition } from './route.ts'
 
 /** What a retry gets from a record: the response itself, or why there is none. */
-export type Told =
+export type Reply =
   | { readonly kind: 'answer'; readonly answer: Answer }
   | { readonly kind: 'problem'; readonly situation: Situation; readonly detail: ProblemDetail }
 
@@ -39,33 +39,33 @@ export function recordedAnswer<N>(
   const { operation: name, route, target } = asked
   if (execution.kind === 'refused')
     return problems.refuse(execution.error, { name, whileRunning: route.whileRunning, target })
-  const telling =
+  const reply =
     execution.kind === 'failed'
-      ? tellFailure(execution.answer, execution.failure, asked)
-      : tellSuccess(execution.value, asked)
-  if (telling instanceof Promise) return telling.then((told) => toldAnswer(problems, told, target))
-  return telling.kind === 'answer' ? telling.answer : toldAnswer(problems, telling, target)
+      ? replyOfFailure(execution.answer, execution.failure, asked)
+      : replyOfSuccess(execution.value, asked)
+  if (reply instanceof Promise) return reply.then((found) => answerOf(problems, found, target))
+  return reply.kind === 'answer' ? reply.answer : answerOf(problems, reply, target)
 }
 
-function toldAnswer(problems: ProblemWriter, told: Told, target: string): Answer {
-  return told.kind === 'answer' ? told.answer : problems.write(told.situation, { instance: target, ...told.detail })
+function answerOf(problems: ProblemWriter, reply: Reply, target: string): Answer {
+  return reply.kind === 'answer' ? reply.answer : problems.write(reply.situation, { instance: target, ...reply.detail })
 }
 
 /** What a success of the record is to a retry. A promise only where something has to be rebuilt. */
-export function tellSuccess<N>(value: unknown, asked: Asked<N>): Told | Promise<Told> {
+export function replyOfSuccess<N>(value: unknown, asked: Asked<N>): Reply | Promise<Reply> {
   const stored = asStoredAnswer(value)
   // Settled by a person or a probe who knew that it happened, but not what was answered.
-  return stored === null ? notStored(asked.operation, null) : tell(stored, asked)
+  return stored === null ? notStored(asked.operation, null) : replyFrom(stored, asked)
 }
 
 /** What a recorded failure is to a retry: the answer that refused it; without one, a word that it failed. */
-export function tellFailure<N>(
+export function replyOfFailure<N>(
   answer: unknown,
   failure: { readonly code?: string },
   asked: Asked<N>,
-): Told | Promise<Told> {
+): Reply | Promise<Reply> {
   const stored = answer === undefined ? null : asStoredAnswer(answer)
-  if (stored !== null) return tell(stored, asked)
+  if (stored !== null) return replyFrom(stored, asked)
   const { code } = failure
   const detail = {
     operation: asked.operation,
@@ -75,7 +75,7 @@ export function tellFailure<N>(
   return { kind: 'problem', situation: 'request-failed', detail }
 }
 
-function tell<N>(given: StoredAnswer, asked: Asked<N>): Told | Promise<Told> {
+function replyFrom<N>(given: StoredAnswer, asked: Asked<N>): Reply | Promise<Reply> {
   const { route, operation, method, request, keyless } = asked
   const open = route.bound === undefined ? given : unbound(route.bound, given, request)
   if (open === null) return credentialChanged(operation, keyless)
@@ -102,7 +102,7 @@ export function storedIn(record: LedgerRecord | Uncommitted): StoredAnswer | nul
   return asStoredAnswer(decodeValue(record.outcome.data))
 }
 
-export function credentialChanged(operation: string, keyless = false): Extract<Told, { kind: 'problem' }> {
+export function credentialChanged(operation: string, keyless = false): Extract<Reply, { kind: 'problem' }> {
   const what = keyless ? 'An identical request came' : 'The key was used'
   const detail = `${what} with another credential, and it cannot be determined whether both belong to one caller.`
   return { kind: 'problem', situation: 'credential-changed', detail: { operation, detail } }
@@ -112,11 +112,11 @@ async function rebuilt<N>(
   rebuild: NonNullable<RouteDefinition<N>['rebuild']>,
   pointer: Pointer,
   request: N,
-): Promise<Told> {
+): Promise<Reply> {
   return { kind: 'answer', answer: markedReplayed(await rebuild(pointer, request)) }
 }
 
-function notStored(operation: string, stored: StoredAnswer | null): Told {
+function notStored(operation: string, stored: StoredAnswer | null): Reply {
   const original = stored === null ? {} : { extra: { original: originalOf(stored) } }
   return {
     kind: 'problem',

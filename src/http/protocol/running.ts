@@ -216,9 +216,9 @@ export class RunningRoute<N, Tx> implements Running<Tx> {
       if (!transactional) this.over = execution instanceof Promise ? execution.then(itsOwn, itsOwn) : null
       else if (execution instanceof Promise)
         this.over = execution
-          .then((known) => this.told(ended, known))
+          .then((known) => this.replacement(ended, known))
           .catch((error: unknown) => this.undone(ended, error))
-      else this.over = this.told(ended, execution)
+      else this.over = this.replacement(ended, execution)
     } catch (error) {
       this.over = transactional ? this.undone(ended, error) : null
     }
@@ -226,8 +226,8 @@ export class RunningRoute<N, Tx> implements Running<Tx> {
     return this.over
   }
 
-  /** A transaction has not happened, if it did not commit. */
-  private told(ended: Ended, execution: Execution<unknown>): Awaitable<Answer | null> {
+  /** What is sent in place of the handler's response: a transaction that did not commit has not happened. */
+  private replacement(ended: Ended, execution: Execution<unknown>): Awaitable<Answer | null> {
     if (execution.kind === 'executed') return null
     if (execution.kind !== 'refused')
       return execution.kind === 'failed' && !execution.replayed ? null : this.rules.recorded(execution, this.asked)

@@ -18,8 +18,8 @@ import { createProblemWriter } from './problem-writer.ts'
 import type { HttpOptions } from './protect.ts'
 import { reportFault } from './protect.ts'
 import { checkOptions } from './protect-options.ts'
-import type { Asked, Told } from './replay.ts'
-import { storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
+import type { Asked, Reply } from './replay.ts'
+import { replyOfFailure, replyOfSuccess, storedIn, unbound } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
 
 export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
@@ -190,17 +190,17 @@ async function show<N>(problems: ProblemWriter, record: LedgerRecord | Uncommitt
   const problem = (situation: Situation, detail: ProblemDetail) => ({
     problem: textOf(problems.write(situation, detail)),
   })
-  const shown = (told: Told) =>
-    told.kind === 'answer' ? { result: resultOf(told.answer) } : problem(told.situation, told.detail)
+  const shown = (reply: Reply) =>
+    reply.kind === 'answer' ? { result: resultOf(reply.answer) } : problem(reply.situation, reply.detail)
   switch (record.state) {
     case 'succeeded': {
       const { kept, data } = record.outcome
       const stored = kept === 'response' && data !== null ? decodeValue(data) : undefined
-      return shown(await tellSuccess(stored, asked))
+      return shown(await replyOfSuccess(stored, asked))
     }
     case 'failed_terminal': {
       const { answer, ...failure } = failureOf(record.outcome.data)
-      return shown(await tellFailure(answer, failure, asked))
+      return shown(await replyOfFailure(answer, failure, asked))
     }
     case 'failed_retryable':
       return problem('retry-later', { operation, detail: 'The request failed and may be retried.' })

@@ -53,12 +53,12 @@ export interface StreamClientOptions {
    */
   readonly from?: 'start' | 'head'
   /**
-   * What a client with a stored position does after a restart: `go-on` continues behind it, `replay` delivers everything
+   * What a client with a stored position does after a restart: `continue` continues behind it, `replay` delivers everything
    * that the room still has, for applications that keep no copy of what they showed. Messages seen before the restart stay
    * causes of the messages sent after it.
-   * @default 'go-on'
+   * @default 'continue'
    */
-  readonly again?: 'go-on' | 'replay'
+  readonly again?: 'continue' | 'replay'
   /** Called when the connection changes. @default none */
   onStatus?(status: ClientStatus): void
   /** The client took a new identity: a clone uses the old one, or no region remembers it. @default none */

@@ -29,7 +29,8 @@ export function createTime(source: MemoryClock, testClock: boolean): Time {
       now: async () => nowMs(),
       advance: async (ms) => {
         if (!testClock) throw new OnceError('bad_option', 'Only a store with `testClock: true` can move its time.')
-        if (!Number.isSafeInteger(ms) || ms < 0) throw new OnceError('bad_option', 'Time moves forward, by whole ms.')
+        if (!Number.isSafeInteger(ms) || ms < 0)
+          throw new OnceError('bad_option', '`ms` must be a non-negative integer.')
         offsetMs += ms
       },
     },

@@ -15,7 +15,7 @@ export function createWatchers(): Watchers {
   let ids: RecordId[] = []
 
   /** Later, as in every other store: a caller must never be called back from inside its own call. */
-  function tell(): void {
+  function notify(): void {
     const changed = ids
     ids = []
     for (const wake of wakes) wake(changed)
@@ -30,7 +30,7 @@ export function createWatchers(): Watchers {
     },
     changed: (before, after) => {
       if (wakes.size === 0 || !wakesWaiters(before, after)) return
-      if (ids.length === 0) queueMicrotask(tell)
+      if (ids.length === 0) queueMicrotask(notify)
       ids.push((before as LedgerRecord).id)
     },
     stop: () => wakes.clear(),

@@ -71,7 +71,9 @@ export async function applyBatch(tools: BatchTools, requests: readonly Request[]
   // 5. Those who wait, here and elsewhere.
   tools.wake(batch.woken)
   await tools.steps.notify(tools.lane.connection, batch.on, batch.woken)
-  return answers.map((answer) => answer ?? { error: new OnceError('store_unavailable', 'No step decided a request.') })
+  return answers.map(
+    (answer) => answer ?? { error: new OnceError('store_unavailable', 'Internal error: request not handled.') },
+  )
 }
 
 function isClaim(row: Pending): row is Pending & { request: ClaimRequest } {

@@ -18,7 +18,7 @@ export function createClock(core: Core, testClock: boolean): StoreClock {
         const how = 'with `testClock: true` or ONCEONLY_TEST_CLOCK=1'
         throw new OnceError('bad_option', `Only a store opened ${how} can move its time.`)
       }
-      if (!Number.isSafeInteger(ms) || ms < 0) throw new OnceError('bad_option', 'Time moves forward, by whole ms.')
+      if (!Number.isSafeInteger(ms) || ms < 0) throw new OnceError('bad_option', '`ms` must be a non-negative integer.')
       await core.call(call, async (deadline) => {
         await Promise.all(buckets.map((bucket) => core.run(advanceScript, bucket, { args: [ms] }, deadline)))
       })

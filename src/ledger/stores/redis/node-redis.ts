@@ -36,11 +36,11 @@ export function nodeRedisLink(client: NodeRedisClient): RedisLink {
   const listeners = { error: [], ready: [], close: [], message: [] } as {
     readonly [event in 'error' | 'ready' | 'close' | 'message']: ((...given: never[]) => void)[]
   }
-  const tell = (event: keyof typeof listeners, ...given: unknown[]) => {
+  const emit = (event: keyof typeof listeners, ...given: unknown[]) => {
     for (const listener of listeners[event]) listener(...(given as never[]))
   }
   // Always the same function: the driver also resubscribes by itself, and calls each listener once.
-  const heard = (message: string, channel: string) => tell('message', channel, message)
+  const heard = (message: string, channel: string) => emit('message', channel, message)
   let connection = open()
 
   function open(): NodeRedisConnection {
@@ -48,7 +48,7 @@ export function nodeRedisLink(client: NodeRedisClient): RedisLink {
     const ifCurrent =
       (event: keyof typeof listeners) =>
       (...given: unknown[]) => {
-        if (opened === connection) tell(event, ...given)
+        if (opened === connection) emit(event, ...given)
       }
     opened.on('error', ifCurrent('error'))
     opened.on('ready', ifCurrent('ready'))
@@ -74,7 +74,7 @@ export function nodeRedisLink(client: NodeRedisClient): RedisLink {
     subscribe: (channel) => connection.subscribe(channel, heard),
     disconnect(reconnect = false) {
       close()
-      tell('close')
+      emit('close')
       if (reconnect) connection = open()
     },
     on: (event, listener) => listeners[event].push(listener),

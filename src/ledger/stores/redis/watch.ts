@@ -20,7 +20,7 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
   const wakes = new Set<Wake>()
   let listener: { readonly link: RedisLink; readonly ready: Promise<void> } | null = null
 
-  function tell(ids: readonly string[] | null): void {
+  function notify(ids: readonly string[] | null): void {
     for (const wake of wakes) wake(ids)
   }
 
@@ -35,13 +35,13 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
     const link = connectionLike(client)
     let first = true
     link.on('message', (channel, id) => {
-      if (channel === names.channel) tell([id])
+      if (channel === names.channel) notify([id])
     })
     const listening = async () => {
       await link.subscribe(names.channel).catch(() => undefined)
       ready.resolve()
       // Changes during the disconnect are unknown.
-      if (!first) tell(null)
+      if (!first) notify(null)
       first = false
     }
     // At every connection anew, whatever the driver does about it by itself.

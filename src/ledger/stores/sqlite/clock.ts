@@ -130,8 +130,8 @@ export function anchor(db: Database, clock: Clock): void {
        (one, fence, offset_ms, wakes, boot_id, boot_fence, anchor_wall, anchor_monotonic)
      VALUES (1, 0, 0, 0, ?, 0, 0, 0)`,
   ).run(clock.bootId)
-  const latest = `SELECT max(told) FROM
-    (SELECT max(claimed_at, coalesce(settled_at, 0)) AS told FROM onceonly_records ORDER BY fence DESC LIMIT ${NEWEST_ROWS})`
+  const latest = `SELECT max(at) FROM
+    (SELECT max(claimed_at, coalesce(settled_at, 0)) AS at FROM onceonly_records ORDER BY fence DESC LIMIT ${NEWEST_ROWS})`
   db.prepare(
     `UPDATE onceonly_meta SET boot_id = ?, boot_fence = (SELECT fence FROM (${READ_META})), anchor_monotonic = ?,
        anchor_wall = max(?, anchor_wall, coalesce((${latest}), 0) - offset_ms) WHERE one = 1`,
