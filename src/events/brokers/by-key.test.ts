@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { brokerLimits } from '../../ledger/core/limits.ts'
 import type { OutgoingMessage, Published } from '../outbox/port.ts'
 import { publishByKey } from './by-key.ts'
 
 const confirmed: Published = { kind: 'confirmed' }
+/** A deadline that does not come. */
+const never = new Promise<void>(() => {})
 const refused: Published = { kind: 'refused', reason: 'for the test' }
 
 function message(id: number, key: string | null, topic: string, body = '{}'): OutgoingMessage {
@@ -20,6 +23,7 @@ test('one topic goes out together, in the order of the call', async () => {
       sent.push(id)
       return confirmed
     },
+    never,
   )
   assert.deepEqual(sent, ['0', '1', '2', '3', '4', '5'])
   assert.deepEqual(await answers, Array(6).fill(confirmed))
@@ -33,6 +37,7 @@ test('a refused topic stops its key before the next topic is sent, and no other 
       sent.push(id)
       return topic === 'bad' ? refused : confirmed
     },
+    never,
   )
   assert.deepEqual(
     answers.map(({ kind }) => kind),
@@ -50,6 +55,7 @@ test('a large message goes out alone among those of its key', async () => {
       sent.push(id)
       return body === large ? refused : confirmed
     },
+    never,
   )
   assert.deepEqual(
     answers.map(({ kind }) => kind),
@@ -78,6 +84,7 @@ test('whatever the broker says and in whatever order it answers, a key is confir
           await scheduler.schedule(Promise.resolve())
           return kind === 'confirmed' ? confirmed : { kind: kind === 'refused' ? 'refused' : 'unavailable', reason: '' }
         },
+        never,
       )
       const answers = await scheduler.waitFor(publishing)
       for (const key of ['a', 'b', 'c']) {
@@ -103,4 +110,33 @@ test('whatever the broker says and in whatever order it answers, a key is confir
       }
     }),
   )
+})
+
+test('what is not answered by the deadline is answered then, and nothing more is sent', async () => {
+  const late = Promise.withResolvers<void>()
+  const last = Promise.withResolvers<Published>()
+  const sent: string[] = []
+  const answers = publishByKey(
+    [message(0, 'a', 't'), message(1, 'a', 't'), message(2, 'a', 'u'), message(3, null, 't'), message(4, 'b', 't')],
+    async ({ id }) => {
+      sent.push(id)
+      return id === '0' || id === '3' ? await last.promise : confirmed
+    },
+    late.promise,
+  )
+  late.resolve()
+  assert.deepEqual(
+    (await answers).map((answer) => (answer.kind === 'confirmed' ? answer.kind : answer.reason)),
+    [
+      'The broker did not confirm in time.',
+      'An earlier message of the same key was not confirmed.',
+      'An earlier message of the same key was not confirmed.',
+      'The broker did not confirm in time.',
+      'confirmed',
+    ],
+  )
+  // The answer that comes afterwards starts nothing.
+  last.resolve(confirmed)
+  await setImmediate()
+  assert.deepEqual(sent, ['0', '1', '3', '4'])
 })

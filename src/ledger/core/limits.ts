@@ -360,6 +360,8 @@ export const brokerLimits = {
   smallCharacters: 16 * 1_024,
   /** Messages without a confirmation: a broker that hangs must not fill our memory. */
   publishWindow: 10_000,
+  /** Topics whose subject and stream a publisher remembers: all of a large application. */
+  knownTopics: 1_000,
   /** Messages that one subscription may have under way: AMQP's own bound of a prefetch. */
   concurrency: 65_535,
   /** The wait before a message comes again whose receiver threw. */

@@ -82,7 +82,7 @@ export function createNatsBroker(options: NatsBrokerOptions): NatsBroker {
     async publish(messages, { timeoutMs }) {
       const deadline = startDeadline(timeoutMs)
       try {
-        return await publishByKey(messages, (message) => publishOne(message, deadline))
+        return await publishByKey(messages, (message) => publishOne(message, deadline), deadline.late)
       } finally {
         deadline.cancel()
       }

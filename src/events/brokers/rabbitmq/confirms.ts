@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
 import type { Published } from '../../outbox/port.ts'
 import { startDeadline } from '../deadline.ts'
@@ -9,7 +8,8 @@ import type { RabbitChannel, RabbitConnection, RabbitEnvelope } from './driver.t
 export interface Confirms {
   /** Opens the channel, so that messages that are then sent at once go out in their order. Else answers why not. */
   open(late: Promise<void>): Promise<string | null>
-  send(envelope: RabbitEnvelope, body: string, late: Promise<void>): Promise<Published>
+  /** Settles when the server has answered, or the channel is closed. */
+  send(envelope: RabbitEnvelope, body: string): Promise<Published>
   stop(): Promise<void>
 }
 
@@ -20,7 +20,6 @@ interface Open {
 }
 
 const confirmed: Published = { kind: 'confirmed' }
-const tooLate: Published = { kind: 'unavailable', reason: 'The broker did not confirm in time.' }
 const blocked: Published = { kind: 'unavailable', reason: 'The broker is blocked: it is short of memory or disk.' }
 const full: Published = { kind: 'unavailable', reason: `${brokerLimits.publishWindow} messages wait for confirmation.` }
 
@@ -40,6 +39,7 @@ export function createConfirms(
   // Ids of messages that shared a channel with one for which the server closed it: each goes alone the next time, so
   // that the guilty one is refused and the others are not held up by it.
   const suspects = new Set<string>()
+  const returned = createTurns()
 
   async function openNew(): Promise<Open> {
     const channel = await connection.acquire()
@@ -67,7 +67,8 @@ export function createConfirms(
   async function publishOn({ channel, returns }: Open, envelope: RabbitEnvelope, body: string): Promise<Published> {
     await channel.basicPublish(envelope, Buffer.from(body, 'utf8'))
     // A message that no queue took is returned and then confirmed. The driver reports the return one turn later.
-    await nextTurn()
+    await returned()
+    if (returns.size === 0) return confirmed
     const place = placeOf(envelope.routingKey, envelope.messageId)
     const [reason, ...others] = returns.get(place) ?? []
     if (reason === undefined) return confirmed
@@ -93,8 +94,8 @@ export function createConfirms(
     try {
       const answer = suspects.has(id)
         ? await publishAlone(envelope, body)
-        : await publishOn(await ensure(), envelope, body)
-      suspects.delete(id)
+        : await publishOn(current?.channel.active === true ? current : await ensure(), envelope, body)
+      if (suspects.size > 0) suspects.delete(id)
       return answer
     } catch (error) {
       const code = codeOf(error)
@@ -109,12 +110,15 @@ export function createConfirms(
       const opened = ensure().then(() => null, reasonOf)
       return await Promise.race([opened, late.then(() => 'There is no connection to the broker.')])
     },
-    async send(envelope, body, late) {
+    async send(envelope, body) {
       if (current?.channel.active === true && !connection.ready) return blocked
       if (underWay >= brokerLimits.publishWindow) return full
       underWay += 1
-      const answer = attempt(envelope, body).finally(() => (underWay -= 1))
-      return await Promise.race([answer, late.then(() => tooLate)])
+      try {
+        return await attempt(envelope, body)
+      } finally {
+        underWay -= 1
+      }
     },
     async stop() {
       stopped = true
@@ -127,4 +131,21 @@ export function createConfirms(
 
 function placeOf(routingKey: string, messageId: string): string {
   return `${routingKey}\n${messageId}`
+}
+
+/**
+ * Waits for a turn of the event loop that begins after the call. All that ask before the next turn share one wait, which
+ * is over a turn later: a wait that ends with the turn of its first would end before the returns of its last.
+ */
+function createTurns(): () => Promise<void> {
+  let next: Promise<void> | null = null
+  return () => {
+    next ??= new Promise((resolve) => {
+      setImmediate(() => {
+        next = null
+        setImmediate(resolve)
+      })
+    })
+    return next
+  }
 }

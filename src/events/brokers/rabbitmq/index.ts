@@ -2,7 +2,7 @@ import { OnceError } from '../../../ledger/core/errors.ts'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
 import { badOption, checkOptions } from '../../../ledger/core/option-names.ts'
 import { createSubscriptions, type Subscriber } from '../../inbox/port.ts'
-import type { Publisher } from '../../outbox/port.ts'
+import type { OutgoingMessage, Published, Publisher } from '../../outbox/port.ts'
 import { publishByKey } from '../by-key.ts'
 import { startDeadline } from '../deadline.ts'
 import { BrokerError } from '../errors.ts'
@@ -60,6 +60,12 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
     return channel.exchangeDeclare({ exchange, type: 'direct', durable: true })
   }
 
+  function publishOne(message: OutgoingMessage): Promise<Published> {
+    const reason = tooLarge(message)
+    if (reason !== null) return Promise.resolve({ kind: 'refused', reason })
+    return confirms.send(envelopeOf(message, exchange), message.body)
+  }
+
   async function withChannel(work: (channel: RabbitChannel) => Promise<void>): Promise<void> {
     const channel = await connection.acquire()
     try {
@@ -83,11 +89,7 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
       try {
         const closed = await confirms.open(late)
         if (closed !== null) return messages.map(() => ({ kind: 'unavailable', reason: closed }))
-        return await publishByKey(messages, async (message) => {
-          const reason = tooLarge(message)
-          if (reason !== null) return { kind: 'refused', reason }
-          return await confirms.send(envelopeOf(message, exchange), message.body, late)
-        })
+        return await publishByKey(messages, publishOne, late)
       } finally {
         cancel()
       }

@@ -1,6 +1,7 @@
 import { brokerLimits, DAY, HOUR, MINUTE, SECOND } from '../../../ledger/core/limits.ts'
 import type { IncomingMessage } from '../../inbox/port.ts'
 import type { Published } from '../../outbox/port.ts'
+import { tooLate } from '../by-key.ts'
 import type { Confirms } from './confirms.ts'
 import type { RabbitChannel, RabbitQueue } from './driver.ts'
 import { detourOf } from './message.ts'
@@ -57,14 +58,15 @@ export async function putOff(
   const waitMs = Math.min(Math.max(1, Math.ceil(delayMs)), brokerLimits.laterMaxMs)
   const waiting = waitingQueue(queue, waitMs)
   const envelope = detourOf(message, waiting.queue, waitMs)
+  const send = () => Promise.race([confirms.send(envelope, message.body), late.then(() => tooLate)])
   try {
     await declared.ensure(waiting)
-    const first = await confirms.send(envelope, message.body, late)
+    const first = await send()
     if (first.kind !== 'refused') return first
     // The queue was removed: declare it again, once.
     declared.forget(waiting.queue)
     await declared.ensure(waiting)
-    return await confirms.send(envelope, message.body, late)
+    return await send()
   } catch (error) {
     return { kind: 'unavailable', reason: String(error) }
   }
