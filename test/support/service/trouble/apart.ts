@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict'
-import { createStanding } from 'onceonly/admin'
-import { sqliteStore } from 'onceonly/sqlite'
-import { createPrometheusMeter, createTelemetry, observeProcess } from 'onceonly/telemetry'
-import { claim } from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { startOwn } from '../../own-server.ts'
 import { type Cluster, openCluster, type TestServer } from '../cluster.ts'
+import type { Made } from './trouble.ts'
 
 const MINUTE_MS = 60_000
-const CALL = { timeoutMs: 60_000 }
 
 interface Apart extends AsyncDisposable {
   readonly cluster: Cluster
   readonly server: TestServer
-  readonly made: { readonly lostLocks: string; readonly lostBroker: string }
+  readonly made: Made<'apart'>
 }
 
 /** A server with Redis for its locks and NATS for its events, after both are gone. */
@@ -43,30 +39,5 @@ export async function openApart(): Promise<Apart> {
     server,
     made: { lostLocks: sent.body.message?._id ?? '', lostBroker: 'without-broker' },
     [Symbol.asyncDispose]: () => disposal.disposeAsync(),
-  }
-}
-
-interface Library {
-  readonly made: { readonly staleLease: string }
-  metrics(): Promise<readonly string[]>
-}
-
-/** A store on which no process does background work: what one left behind stays. */
-export async function makeLibrary(file: string): Promise<Library> {
-  const left = claim('left-behind')
-  {
-    await using store = sqliteStore(file, { testClock: true })
-    await store.claims.apply(left, CALL)
-    await store.clock.advance(MINUTE_MS, CALL)
-  }
-  return {
-    made: { staleLease: left.id },
-    async metrics() {
-      await using store = sqliteStore(file, { testClock: true })
-      const meter = createPrometheusMeter()
-      createTelemetry({ meter, standing: createStanding(store) })
-      observeProcess(meter)
-      return [await meter.text()]
-    },
   }
 }

@@ -5,32 +5,21 @@ import { createEngine, defineQueue, defineRun, type EngineOptions, schedule } fr
 import { createMemoryStorage, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { claim } from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
-import type { GatewayProcess } from '../../gateway/process.ts'
 import type { Cluster, TestServer } from '../cluster.ts'
 import type { MailServer } from '../messages/mail.ts'
 import { makeLead, start, store, untilState } from '../outreach/outreach.ts'
-import type { TroubleName } from './trouble.ts'
-
-interface GatewayWorld extends GatewayProcess {
-  /** The paths of what the service behind it got, and does not answer. */
-  readonly held: readonly string[]
-}
+import type { Made } from './trouble.ts'
 
 interface World {
   readonly cluster: Cluster
   readonly mail: MailServer
-  readonly gateway: GatewayWorld
 }
-
-/** The id that each trouble is found by. */
-type MadeElsewhere = 'lostStore' | 'lostLocks' | 'lostBroker' | 'staleLease'
-export type Made = Readonly<Record<Exclude<TroubleName, MadeElsewhere>, string>>
 
 const MINUTES = 60_000
 const CALL = { timeoutMs: 60_000 }
 
 /** Makes one case of everything, by the interfaces that users have. */
-export async function makeTrouble({ cluster, mail, gateway }: World): Promise<Made> {
+export async function makeAtServer({ cluster, mail }: World): Promise<Made<'server'>> {
   const [one, two] = cluster.servers as [TestServer, TestServer]
   // 1. What needs an hour to go wrong: it passes at once.
   const aged = await makeAged(cluster, one)
@@ -43,7 +32,6 @@ export async function makeTrouble({ cluster, mail, gateway }: World): Promise<Ma
     ...(await makeCommands(one)),
     ...(await makeRuns(one)),
     brokenEvent: await breakEvent(cluster),
-    ...(await makeAtGateway(gateway)),
   }
 }
 
@@ -176,30 +164,4 @@ async function cutRegion(one: TestServer): Promise<string> {
   await accepted
   await Promise.all([ann.client.stop(), bob.client.stop()])
   return 'cut-room'
-}
-
-async function makeAtGateway(gateway: GatewayWorld) {
-  assert.equal((await gateway.ask({ path: '/cut', key: 'gateway-lost' })).status, 502)
-  assert.equal((await gateway.ask({ path: '/pay', key: 'gateway-reused' })).status, 201)
-  const other = await gateway.ask({ path: '/pay', key: 'gateway-reused', body: '{"amount":2}' })
-  assert.equal(other.problem, 'idempotency-key-reused', other.body)
-  return { lostUpstream: 'gateway-lost', reusedAtGateway: 'gateway-reused', ...(await stormGateway(gateway)) }
-}
-
-/** More than fifty within five minutes fire the rule about retries, more than twenty the one about copies. */
-const RETRIES = 60
-
-async function stormGateway(gateway: GatewayWorld) {
-  const storm = async (path: string, key: string | null) => {
-    // Answered at the end of the test, when the service goes.
-    gateway.ask({ path, key }).catch(() => undefined)
-    await until(`the service has ${path}`, () => gateway.held.includes(path))
-    const retries = Array.from({ length: RETRIES }, () => gateway.ask({ path, key }))
-    for (const { status, body } of await Promise.all(retries)) assert.equal(status, 409, body)
-  }
-  await storm('/slow', 'gateway-slow')
-  await storm('/same', null)
-  const pending = () => gateway.lines.find((line) => line.includes('gateway.duplicate_pending'))
-  const { lockHash } = JSON.parse(await until('a copy is logged', pending)) as { readonly lockHash: string }
-  return { slowUpstream: 'gateway-slow', copiesAtGateway: lockHash }
 }

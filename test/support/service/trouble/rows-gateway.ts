@@ -1,0 +1,46 @@
+import type { Trouble } from './row.ts'
+
+export const gatewayTroubles = {
+  lostUpstream: {
+    system: 'gateway',
+    what: 'The service behind a gateway hangs up',
+    command: 'unknowns',
+    page: '/records?view=unknowns',
+    card: 'Unknown outcomes, dead letters',
+    metric: 'onceonly_dedup_unknown_waiting',
+    alert: 'OnceonlyUnknownOutcomesWaiting',
+    end: '`resolve --id … --succeeded JSON --status 201`, `--failed` or `--rerun`',
+  },
+  reusedAtGateway: {
+    system: 'gateway',
+    what: 'A key comes to a gateway with another payload',
+    command: 'conflicts',
+    page: '/records?view=conflicts',
+    card: null,
+    metric: 'onceonly_dedup_key_reuse_conflicts_total{operation="pay"}',
+    alert: null,
+    end: 'the caller mends how it makes keys',
+  },
+  slowUpstream: {
+    system: 'gateway',
+    what: 'Retries come faster than the service behind a gateway answers',
+    command: 'busiest',
+    shows: '"operation":"slow"',
+    page: '/',
+    sees: 'slow',
+    card: null,
+    metric: 'onceonly_dedup_in_progress_total{operation="slow"}',
+    alert: 'OnceonlyRepeatedInProgress',
+    end: 'by itself: when the service has answered, a retry gets its response',
+  },
+  copiesAtGateway: {
+    system: 'gateway',
+    what: 'Copies without a key come while the original is under way',
+    command: 'records --state in_progress',
+    page: '/guard',
+    card: null,
+    metric: 'onceonly_guard_pending_by_one_workspace',
+    alert: 'OnceonlyDuplicatePendingFlood',
+    end: 'by itself: when the service has answered, a copy gets its response',
+  },
+} as const satisfies Readonly<Record<string, Trouble>>
