@@ -1,11 +1,10 @@
 import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
-import { byTurns } from './harness/compare.ts'
 import { describeDisk } from './harness/machine.ts'
 import type { PostgresServer } from './harness/postgres.ts'
 import { POOL_CLIENTS, withPostgres } from './harness/postgres.ts'
 import type { StoreGoals } from './harness/store-goals.ts'
-import { wantedOfStore } from './harness/store-goals.ts'
+import { compareCrowd, wantedOfStore } from './harness/store-goals.ts'
 
 /** Ours ÷ one prepared insert and one prepared update per request: the same table, the same pool, the same durability. */
 const PAIRS = 15
@@ -25,25 +24,13 @@ await runBench('postgres', async (bench) => {
   })
 })
 
-async function crowd(
-  { options, side, compare }: Bench,
-  server: PostgresServer,
-  callers: number,
-  goals: StoreGoals,
-): Promise<void> {
+async function crowd(bench: Bench, server: PostgresServer, callers: number, goals: StoreGoals): Promise<void> {
+  const { options, side } = bench
   const time = options.quick ? { warmUpMs: 300, measureMs: 700 } : { warmUpMs: 1_000, measureMs: 3_000 }
   const measure = (program: string) =>
     server.withDatabase((place) => side({ program, task: { ...time, ...place, callers } }))
-  await compare({
-    name: `${callers} callers`,
-    pairs: PAIRS,
-    ...labels,
-    measure: byTurns(
-      () => measure(ours),
-      () => measure(other),
-    ),
-    wanted: wantedOfStore(goals),
-  })
+  const sides = { ours: () => measure(ours), other: () => measure(other) }
+  await compareCrowd(bench, callers, { ...labels, pairs: PAIRS }, sides, goals)
 }
 
 async function alone({ options, sideBySide, compare }: Bench, server: PostgresServer): Promise<void> {

@@ -1,10 +1,9 @@
 import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
-import { byTurns } from './harness/compare.ts'
 import { createFolder } from './harness/folder.ts'
 import { describeDisk } from './harness/machine.ts'
 import type { StoreGoals } from './harness/store-goals.ts'
-import { wantedOfStore } from './harness/store-goals.ts'
+import { compareCrowd, wantedOfStore } from './harness/store-goals.ts'
 
 /** Ours ÷ one commit per write: `synchronous=FULL`, WAL, prepared statements, the same table. */
 const PAIRS = 15
@@ -21,22 +20,15 @@ await runBench('sqlite', async (bench) => {
   await alone(bench)
 })
 
-async function crowd({ options, side, compare }: Bench, callers: number, goals: StoreGoals): Promise<void> {
+async function crowd(bench: Bench, callers: number, goals: StoreGoals): Promise<void> {
+  const { options, side } = bench
   const time = options.quick ? { warmUpMs: 200, measureMs: 500 } : { warmUpMs: 500, measureMs: 2_000 }
   const measure = async (program: string) => {
     using folder = createFolder()
     return await side({ program, task: { ...time, callers, path: folder.file('records.db') } })
   }
-  await compare({
-    name: `${callers} callers`,
-    pairs: PAIRS,
-    ...labels,
-    measure: byTurns(
-      () => measure(ours),
-      () => measure(other),
-    ),
-    wanted: wantedOfStore(goals),
-  })
+  const sides = { ours: () => measure(ours), other: () => measure(other) }
+  await compareCrowd(bench, callers, { ...labels, pairs: PAIRS }, sides, goals)
 }
 
 async function alone({ options, sideBySide, compare }: Bench): Promise<void> {

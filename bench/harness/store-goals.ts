@@ -1,4 +1,7 @@
-import type { Goal, Wanted } from './compare.ts'
+import type { Bench } from './bench.ts'
+import type { Comparison, Goal, Wanted } from './compare.ts'
+import { byTurns } from './compare.ts'
+import type { Figures } from './figures.ts'
 
 export interface StoreGoals {
   readonly throughput: Goal
@@ -14,4 +17,16 @@ export function wantedOfStore({ throughput, p99 }: StoreGoals): Wanted[] {
     { figure: 'cpuUs', label: 'CPU µs per request', of: 'ratio' },
     { figure: 'serverCpuUs', label: 'server CPU µs per request', of: 'ratio' },
   ]
+}
+
+/** A crowd of callers on a store: each side of a pair in a process and on a store of its own. */
+export async function compareCrowd(
+  { compare }: Bench,
+  callers: number,
+  about: Pick<Comparison, 'ours' | 'other' | 'pairs'>,
+  sides: { ours(): Promise<Figures>; other(): Promise<Figures> },
+  goals: StoreGoals,
+): Promise<void> {
+  const measure = byTurns(sides.ours, sides.other)
+  await compare({ name: `${callers} callers`, ...about, measure, wanted: wantedOfStore(goals) })
 }

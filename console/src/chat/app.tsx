@@ -30,7 +30,7 @@ export function ChatApp() {
   }
   return (
     <div class="chat">
-      <header>
+      <header class="masthead">
         <h1>
           <a class="brand" href="/">
             <img src={icon} alt="" />

@@ -31,7 +31,7 @@ export function HomeApp() {
   useEffect(begin, [])
   return (
     <div class="home">
-      <header>
+      <header class="masthead">
         <a class="brand" href="/">
           <img src={icon} alt="" />
           Onceonly

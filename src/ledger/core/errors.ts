@@ -160,3 +160,10 @@ export class OnceError<C extends string = string> extends BaseError<C> {
 export function isOnceError<C extends string = string>(error: unknown, code?: C): error is OnceError<C> {
   return isBaseError(error, code)
 }
+
+/** The same error, of a request that was not sent at all: whatever failed did so on the way to it. */
+export function notApplied(error: unknown): unknown {
+  if (!isOnceError(error) || error.applied === 'no') return error
+  const { code, message, retryable, next, details } = error
+  return new OnceError(code, message, { cause: error, details }, { retryable, applied: 'no', next, inMessage: false })
+}

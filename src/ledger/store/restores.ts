@@ -1,5 +1,5 @@
 import { digestParts } from '../core/digest.ts'
-import { isOnceError, OnceError } from '../core/errors.ts'
+import { notApplied, OnceError } from '../core/errors.ts'
 import type { Fence, RecordId } from '../core/identity.ts'
 import { ID_HEX_DIGITS } from '../core/identity.ts'
 import { FOREVER, limits, MINUTE, SECOND } from '../core/limits.ts'
@@ -138,11 +138,4 @@ function recordOf(lost: readonly LostTime[], fence: Fence, now: number): Vacant 
     goneAt: FOREVER,
     forgotten: false,
   }
-}
-
-/** Nothing was sent of the request itself. */
-function notApplied(error: unknown): unknown {
-  if (!isOnceError(error) || error.applied === 'no') return error
-  const { code, message, retryable, next, details } = error
-  return new OnceError(code, message, { cause: error, details }, { retryable, applied: 'no', next, inMessage: false })
 }

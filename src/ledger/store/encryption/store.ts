@@ -1,6 +1,6 @@
 import type { Awaitable } from '../../../runtime/runtime.ts'
 import { isThenable } from '../../../runtime/runtime.ts'
-import { isOnceError, OnceError } from '../../core/errors.ts'
+import { notApplied } from '../../core/errors.ts'
 import type { RecordId } from '../../core/identity.ts'
 import { limits } from '../../core/limits.ts'
 import type { LedgerRecord } from '../../core/record.ts'
@@ -119,13 +119,6 @@ function refusingMarked<S extends Store>(store: S): S {
           } satisfies Store['sql'],
         }),
   }
-}
-
-/** Nothing was sent of the request itself. */
-function notApplied(error: unknown): unknown {
-  if (!isOnceError(error) || error.applied === 'no') return error
-  const { code, message, retryable, next, details } = error
-  return new OnceError(code, message, { cause: error, details }, { retryable, applied: 'no', next, inMessage: false })
 }
 
 type Apply = Claims['apply']
