@@ -21,7 +21,6 @@ const who = { tenant: 'acme', caller: 'web', key: 'order-1' }
 const placed = await order.run(who, { phone: '+15550001111' }, () => 'We call +15550001111')
 assert.equal(await order.run(who, { phone: '+15550001111' }, () => 'never'), placed)
 await once.stop()
-await store.stop()
 assert.equal((await readFile(file)).includes('15550001111'), false)
 await rm(folder, { recursive: true })
 

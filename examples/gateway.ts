@@ -57,7 +57,6 @@ assert.equal(charges, 2)
 console.log('five requests, two of them reached the service')
 await server.stop()
 await ledger.stop()
-await store.stop()
 service.close()
 
 function portOf(listening: Server): number {

@@ -43,7 +43,5 @@ assert.equal(rows[0]?.failure?.message, 'an order without a number')
 
 assert.equal((await store.sql.query('select order_id from invoices')).length, 1)
 console.log('five deliveries, one invoice, one dead letter and one conflict')
-await inbox.stop()
 await once.stop()
-await store.stop()
 rmSync(folder, { recursive: true })

@@ -11,9 +11,9 @@ import { sqliteStore } from 'onceonly/sqlite'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
 const store = sqliteStore(join(folder, 'orders.db'))
-const outbox = createOutbox({ store })
+const once = createLedger({ store })
+const outbox = createOutbox({ ledger: once })
 await outbox.prepare()
-const once = createLedger({ store, outbox })
 await store.sql.query('create table orders (id text not null)')
 await store.sql.query('create table parcels (id text not null)')
 
@@ -41,7 +41,7 @@ const inbox = createInbox({
 await inbox.consume<{ id: string }>(bus, { topics: ['order.placed'] }, async ({ id }, { tx }) => {
   await tx.query('insert into parcels (id) values (?)', [id])
 })
-const relay = createRelay({ store, publisher: bus })
+createRelay({ ledger: once, publisher: bus })
 
 await place('A1')
 // The client did not hear the answer, and asks again: still one order, and one message.
@@ -50,8 +50,6 @@ await assert.rejects(place('C3'), /sold out/)
 await place('B2')
 
 await both
-await relay.stop()
-await inbox.stop()
 const idsIn = async (table: string) =>
   (await store.sql.query<{ id: string }>(`select id from ${table} order by id`)).map(({ id }) => id)
 assert.deepEqual(await idsIn('orders'), ['A1', 'B2'])
@@ -60,6 +58,6 @@ assert.equal((await outbox.status()).pending, 0)
 console.log('four commands, two orders, two parcels')
 
 await bus.stop()
+// Ends the relay and the inbox as well.
 await once.stop()
-await store.stop()
 rmSync(folder, { recursive: true })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createLedger } from 'onceonly'
 import { createEngine, defineRun } from 'onceonly/run'
 import { sqliteStore } from 'onceonly/sqlite'
 
@@ -21,8 +22,8 @@ const order = defineRun('order', async (run, input: { item: string }) => {
   return run.child(ship, { input: input.item })
 })
 
-const store = sqliteStore(join(folder, 'runs.db'))
-const engine = await createEngine({ store, runs: [order, ship] })
+const once = createLedger({ store: sqliteStore(join(folder, 'runs.db')) })
+const engine = await createEngine({ ledger: once, runs: [order, ship] })
 const handle = await engine.start(order, { runId: 'o-1', input: { item: 'lamp' } })
 for await (const event of handle.events()) {
   assert.deepEqual(event.value, { done: 'reserved' })
@@ -38,6 +39,5 @@ await assert.rejects(engine.handle('o-2').result(), { code: 'run_cancelled' })
 assert.deepEqual(released, ['lamp'])
 console.log('shipped once; the fork was cancelled and released its lamp')
 
-await engine.stop()
-await store.stop()
+await once.stop()
 rmSync(folder, { recursive: true })

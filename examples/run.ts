@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createLedger } from 'onceonly'
 import type { Channel } from 'onceonly/run'
 import { createEngine, defineRun } from 'onceonly/run'
 import { sqliteStore } from 'onceonly/sqlite'
@@ -27,16 +28,15 @@ const onboard = (greeting: string) =>
   })
 
 const hello = onboard('Hello')
-const monday = sqliteStore(path)
-const first = await createEngine({ store: monday, runs: [hello], pollMs: 20 })
+const monday = createLedger({ store: sqliteStore(path) })
+const first = await createEngine({ ledger: monday, runs: [hello], pollMs: 20 })
 const started = await first.start(hello, { runId: 'u-42', input: { email: 'ann@example.com' } })
 // Starting it again is the same run; another input under its id would be refused.
 await first.start(hello, { runId: 'u-42', input: { email: 'ann@example.com' } })
-await first.stop()
 await monday.stop()
 
-const tuesday = sqliteStore(path)
-const second = await createEngine({ store: tuesday, runs: [hello], pollMs: 20 })
+const tuesday = createLedger({ store: sqliteStore(path) })
+const second = await createEngine({ ledger: tuesday, runs: [hello], pollMs: 20 })
 await second.signal('u-42', 'confirmed', null)
 const account = await second.handle<string>(started.runId).result()
 assert.match(account, /^account /)
@@ -44,7 +44,7 @@ assert.deepEqual(sent, ['ann@example.com: Hello, received'])
 await second.stop()
 
 // Before a deploy: what would the new code have done? Nothing is sent.
-const next = await createEngine({ store: tuesday, runs: [onboard('Welcome')], work: false })
+const next = await createEngine({ ledger: tuesday, runs: [onboard('Welcome')], work: false })
 const replay = await next.replay('u-42')
 assert.equal(replay.verdict, 'diverged')
 assert.deepEqual(replay.steps.find(({ id }) => id === 'welcome')?.diff, [
@@ -52,6 +52,5 @@ assert.deepEqual(replay.steps.find(({ id }) => id === 'welcome')?.diff, [
 ])
 assert.equal(sent.length, 1)
 console.log(`${account}: one run over two processes, one mail, and a diff of what the new code would send`)
-await next.stop()
 await tuesday.stop()
 rmSync(folder, { recursive: true })

@@ -54,10 +54,9 @@ assert.match(describeSaga(orders).mermaid, /AwaitingPayment --> GivenUp: Payment
 
 // … and run: on SQLite here, with a broker that hands over every message twice.
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
-const store = sqliteStore(join(folder, 'orders.db'))
-const outbox = createOutbox({ store })
+const ledger = createLedger({ store: sqliteStore(join(folder, 'orders.db')) })
+const outbox = createOutbox({ ledger })
 await outbox.prepare()
-const ledger = createLedger({ store, outbox })
 const saga = createSaga({ definition: orders, ledger })
 const message = (id: string, topic: string, body: unknown) => {
   return { id, topic, key: null, sequence: null, body: JSON.stringify(body), headers: {}, deliveries: 1 }
@@ -71,7 +70,5 @@ assert.equal((await saga.get('o1'))?.state, 'Shipped')
 assert.equal((await outbox.status()).pending, 1)
 
 console.log('one order, one shipment, whatever the broker does')
-await saga.stop()
 await ledger.stop()
-await store.stop()
 rmSync(folder, { recursive: true })

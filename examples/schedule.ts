@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createLedger } from 'onceonly'
 import { createEngine, defineRun, schedule } from 'onceonly/run'
 import { sqliteStore } from 'onceonly/sqlite'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
-const store = sqliteStore(join(folder, 'runs.db'))
+const once = createLedger({ store: sqliteStore(join(folder, 'runs.db')) })
 
 const report = defineRun('report', async (run, day: string) => run.step('send', () => `report of ${day}`))
 
@@ -16,7 +17,7 @@ const nightly = schedule('nightly', {
   cron: '0 3 * * *',
   timezone: 'Europe/Berlin',
 })
-const engine = await createEngine({ store, runs: [report], schedules: [nightly] })
+const engine = await createEngine({ ledger: once, runs: [report], schedules: [nightly] })
 
 const [entered] = await engine.schedules.list()
 assert.ok(entered?.nextAt !== undefined && entered.nextAt !== null)
@@ -35,6 +36,5 @@ while (runs.runs.length === 0) {
 const sent = await engine.handle<string>(runId).result()
 assert.match(sent, /^report of \d{4}-\d\d-\d\d$/)
 console.log(`${runId}: ${sent}, and the next one at ${new Date(entered.nextAt).toISOString()}`)
-await engine.stop()
-await store.stop()
+await once.stop()
 rmSync(folder, { recursive: true })

@@ -17,9 +17,9 @@ const again = await region.publish('lobby', { text: 'The shop is open.' }, { id:
 assert.deepEqual(again, { ...opened, duplicate: true })
 
 // In a transaction: the row and what is said about it, both or neither.
-const outbox = createOutbox({ store })
-const relay = createRelay({ store, publisher: createRoomPublisher({ region }) })
-const once = createLedger({ store, outbox })
+const once = createLedger({ store })
+const outbox = createOutbox({ ledger: once })
+createRelay({ ledger: once, publisher: createRoomPublisher({ region }) })
 const pay = once.operation<{ order: string }>({ name: 'order.pay', effect: 'transaction' })
 await pay.run({ tenant: 'shop', caller: 'web', key: 'order-42' }, { order: '42' }, async ({ outbox: open }) => {
   await open.add({ topic: 'room.lobby', key: 'lobby', body: { text: 'Order 42 was paid.' } })
@@ -27,8 +27,6 @@ await pay.run({ tenant: 'shop', caller: 'web', key: 'order-42' }, { order: '42' 
 while ((await outbox.status()).pending > 0) await new Promise((resolve) => setTimeout(resolve, 20))
 
 console.log('one message of a server, and one of a transaction, each stored once')
-await relay.stop()
-await once.stop()
 await region.stop()
-await store.stop()
+await once.stop()
 rmSync(folder, { recursive: true })

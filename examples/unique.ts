@@ -40,5 +40,4 @@ assert.ok(other.kind === 'taken' && other.owner === 'workspace-17')
 
 console.log('three payments for one invoice, one of them made')
 await once.stop()
-await store.stop()
 rmSync(folder, { recursive: true })

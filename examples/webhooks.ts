@@ -66,7 +66,5 @@ assert.equal((await POST(delivered(event, 'whsec_of_another_sender'))).status, 4
 assert.deepEqual({ ...(await store.sql.query('select id, cents from payments'))[0] }, { id: 'pi_1', cents: 4200 })
 
 console.log('three deliveries of one event, one payment')
-await payments.stop()
 await once.stop()
-await store.stop()
 rmSync(folder, { recursive: true })

@@ -39,7 +39,7 @@ async function warn(store: RedisStore, log: Log): Promise<void> {
 export function leasesOn(
   claims: ClaimsStore | null,
   once: Ledger<unknown>,
-  options: Omit<Parameters<typeof createLedger<Store>>[0], 'store' | 'outbox'>,
+  options: Omit<Parameters<typeof createLedger<Store>>[0], 'store'>,
 ): { readonly ledger: Ledger<unknown>; stop(): Promise<void> } {
   if (claims === null) return { ledger: once, stop: async () => undefined }
   const ledger = createLedger<Store>({ store: claims.store, ...options })

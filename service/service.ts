@@ -66,11 +66,11 @@ export async function startService(config: Config): Promise<Service> {
   const metrics = createMetrics(base, claims?.store ?? null)
   const { telemetry } = metrics
   const watch = createWatch(log, telemetry)
-  const events = createEvents(config, base, log, watch)
   const admission = createAdmission()
   const around: Around = (part, command, work) =>
     telemetry.around(part, command, () => admission.around(part, command, work))
-  const once = createLedger({ store: base.store, outbox: events.outbox, on: watch.ledger, around })
+  const once = createLedger({ store: base.store, on: watch.ledger, around })
+  const events = createEvents({ config, base, once, log, watch })
   const leases = leasesOn(claims, once, { on: watch.ledger, around })
   const requests = createRequestRecords()
   const { server, routes } = await createServer(base, log, config, metrics, admission, requests)

@@ -1,3 +1,4 @@
+import { createLedger } from 'onceonly'
 import { createOutbox, createRelay } from 'onceonly/outbox'
 import { postgresStore } from 'onceonly/postgres'
 import { createPool } from '../harness/postgres.ts'
@@ -12,7 +13,8 @@ const ROWS_PER_COMMIT = 100
 
 const pool = createPool(task)
 const store = postgresStore(pool)
-const outbox = createOutbox({ store })
+const ledger = createLedger({ store, background: false })
+const outbox = createOutbox({ ledger })
 await outbox.prepare()
 for (let from = 0; from < task.rows; from += ROWS_PER_COMMIT) {
   await store.transactions.run(async ({ tx }) => {
@@ -26,7 +28,7 @@ const done = Promise.withResolvers<void>()
 let published = 0
 const figures = await timed(task.rows, async () => {
   const relay = createRelay({
-    store,
+    ledger,
     publisher,
     on(event) {
       if (event.kind !== 'published') return

@@ -1,3 +1,4 @@
+import { createLedger } from 'onceonly'
 import { postgresStore } from 'onceonly/postgres'
 import { createEngine, defineRun } from 'onceonly/run'
 import { drive } from '../harness/load.ts'
@@ -14,7 +15,7 @@ const noops = defineRun('noops', async (run, number: number) => {
   for (let step = 0; step < STEPS; step++) await run.step('noop', { semantics: task.semantics }, () => ++acts)
   return number
 })
-const engine = await createEngine({ store, runs: [noops] })
+const engine = await createEngine({ ledger: createLedger({ store, background: false }), runs: [noops] })
 
 async function request(number: number): Promise<unknown> {
   const handle = await engine.start(noops, { runId: `run ${number}`, input: number })

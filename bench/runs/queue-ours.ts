@@ -1,3 +1,4 @@
+import { createLedger } from 'onceonly'
 import { postgresStore } from 'onceonly/postgres'
 import { createEngine, defineQueue, defineRun } from 'onceonly/run'
 import { drive } from '../harness/load.ts'
@@ -11,7 +12,12 @@ const store = postgresStore(pool)
 let acts = 0
 const noop = defineRun('noop', async (run, _number: number) => run.step('noop', () => ++acts))
 const jobs = defineQueue('jobs')
-const engine = await createEngine({ store, runs: [noop], queues: [jobs], concurrency: Math.max(task.callers, 8) })
+const engine = await createEngine({
+  ledger: createLedger({ store, background: false }),
+  runs: [noop],
+  queues: [jobs],
+  concurrency: Math.max(task.callers, 8),
+})
 
 async function request(number: number): Promise<unknown> {
   const handle = await engine.enqueue(noop, { queue: jobs, runId: `job ${number}`, input: number })

@@ -3,8 +3,7 @@ import { DAY } from 'onceonly'
 import type { Subscriber } from 'onceonly/inbox'
 import { createOutbox, createRelay, type Outbox, type Relay } from 'onceonly/outbox'
 import type { Config } from '../config.ts'
-import type { Log } from '../logs.ts'
-import type { Base } from '../store.ts'
+import type { ServerParts } from '../parts.ts'
 import type { Watch } from '../watch.ts'
 import { type Broker, openBroker } from './broker.ts'
 import { failureLog } from './log.ts'
@@ -29,6 +28,11 @@ export interface Consumer {
   consume(subscriber: Subscriber): Promise<unknown>
 }
 
+export interface EventParts extends Pick<ServerParts, 'base' | 'once' | 'log'> {
+  readonly config: Pick<Config, 'brokerUrl'>
+  readonly watch: Pick<Watch, 'relay'>
+}
+
 /** No consumer keeps an order of its own: longer than any message is on its way, the counter of a key means nothing. */
 const KEYS_MS = 30 * DAY
 /** A broker that starts beside us is there within seconds. */
@@ -36,8 +40,8 @@ const RETRY_MS = 1_000
 /** Brokers answer within milliseconds; the relay does not wait for a consumer that takes longer. */
 const FIRST_TRIES_MS = 5_000
 
-export function createEvents(config: Config, base: Base, log: Log, watch: Watch): Events {
-  const outbox = createOutbox({ store: base.store })
+export function createEvents({ config, base, once, log, watch }: EventParts): Events {
+  const outbox = createOutbox({ ledger: once })
   /** Lost connections and the like: all of it is tried again. */
   const brokerFailed = failureLog(log, 'broker.failed')
   const stopping = new AbortController()
@@ -58,7 +62,7 @@ export function createEvents(config: Config, base: Base, log: Log, watch: Watch)
     })
     await Promise.race([Promise.all(firstTries), pause(FIRST_TRIES_MS)])
     if (!stopping.signal.aborted)
-      relay = createRelay({ store: base.store, publisher: opened, forgetKeysMs: KEYS_MS, on: watch.relay })
+      relay = createRelay({ ledger: once, publisher: opened, forgetKeysMs: KEYS_MS, on: watch.relay })
   }
 
   /** A subscription that is ready too late is ended at once: its consumer has gone. */

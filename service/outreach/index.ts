@@ -22,7 +22,7 @@ export async function addOutreach(server: FastifyInstance, parts: Parts): Promis
   const { once, base, messages, config, quotas, watch } = parts
   const { sender, delivery, channels } = messages
   const { sendTimeoutMs, webhookHosts } = config
-  const runs = await createRuns({ base, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch })
+  const runs = await createRuns({ base, once, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
   server.register(async (scope) => addSequences(scope, { once, base, quotas, webhookHosts }))
   server.register(async (scope) => addRunActions(scope, { runs }))

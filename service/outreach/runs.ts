@@ -57,7 +57,7 @@ export interface RunsQuery {
   readonly cursor: string | null
 }
 
-interface Parts extends Pick<ServerParts, 'base' | 'quotas' | 'watch'> {
+interface Parts extends Pick<ServerParts, 'base' | 'once' | 'quotas' | 'watch'> {
   readonly sender: Sender
   readonly delivery: Delivery
   readonly channels: Channels
@@ -70,7 +70,7 @@ interface Parts extends Pick<ServerParts, 'base' | 'quotas' | 'watch'> {
 const STEP_EXTRA_MS = 30_000
 
 export async function createRuns(parts: Parts): Promise<Runs> {
-  const { base, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch } = parts
+  const { base, once, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch } = parts
   const counts = createRunCounts(base, quotas)
   const messages = createMessageChannel({ base, sender, delivery, channels })
   const fetch = createPublicFetch(webhookHosts)
@@ -78,14 +78,14 @@ export async function createRuns(parts: Parts): Promise<Runs> {
   const by = { messages, webhook, stepTimeoutMs: sendTimeoutMs + STEP_EXTRA_MS }
   const outreach = defineOutreach(by, ({ steps }) => steps)
   const engine = await createEngine({
-    store: base.store,
+    ledger: once,
     runs: [outreach],
     on: watch.run,
   })
   // An engine of its own drives nothing: it only reads what the other one did, with the steps of today.
   const today = new AsyncLocalStorage<readonly Step[]>()
   const replayed = defineOutreach(by, ({ steps }) => today.getStore() ?? steps)
-  const replayer = await createEngine({ store: base.store, runs: [replayed], work: false })
+  const replayer = await createEngine({ ledger: once, runs: [replayed], work: false })
   const resolve = createResolve({ engine, messages })
 
   /** A run of the same id is the same run, if it was meant to be. */

@@ -69,7 +69,8 @@ export interface Context {
   readonly tally: TallyBook
   readonly prober: Prober
   readonly attemptLimit: AttemptLimit
-  readonly outbox: OutboxPort<unknown> | null
+  /** Where effects add messages; null until one is made from the ledger. */
+  outbox: OutboxPort<unknown> | null
   /** Set once: no new command is accepted any more. */
   readonly life: { stopped: boolean }
 }

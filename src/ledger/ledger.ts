@@ -56,8 +56,10 @@ export interface LedgerScope<Tx, Fixed> {
 
 /** What users hold: claim → execute → record. */
 export interface Ledger<Tx> extends Operator {
-  /** What it was made with. Inboxes and sagas keep their tables in it. */
+  /** What it was made with. Inboxes, outboxes, sagas and engines keep their tables in it. */
   readonly store: Store
+  /** The transactions of the ORM that it was made with; null without one. */
+  readonly orm: AdoptedTransactions<Tx> | null
   /** Declares a command. Names are unique within a ledger. */
   // oxlint-disable-next-line typescript/no-explicit-any -- without an input type any input is accepted.
   operation<I = any>(definition: LeasedDefinition<I>): LeasedOperation<I>
@@ -69,12 +71,20 @@ export interface Ledger<Tx> extends Operator {
    * A permanent claim on a business value; it outlives every retention. Inside a transaction effect it commits with it.
    */
   unique(tenant: string, scope: string, value: string, options: { readonly owner: string }): Promise<UniqueAnswer>
+  /** Lets effects add messages that commit with them; `createOutbox({ ledger })` calls it. A ledger has one outbox. */
+  setOutbox(outbox: OutboxPort<never>): void
   on(listener: Listener): () => void
+  /**
+   * Has `stop` call this first: what was made from the ledger ends before it does. Inboxes, sagas, relays and engines do so by
+   * themselves. The function that it returns takes it back.
+   */
+  defer(stop: () => unknown): () => void
   /** The background work by hand: for tests, and for who runs it elsewhere. */
   readonly upkeep: { sweep(): Promise<number>; reconcile(): Promise<void> }
   /**
-   * Accepts nothing new, waits for what runs, writes what is left, and gives the store's idle connections back: a pool
-   * can be ended after it. The store stays open: it is yours.
+   * Stops the inboxes, sagas, relays and engines that were made from it, accepts nothing new, waits for what runs, writes what
+   * is left, and gives the store's idle connections back: a pool can be ended after it, and a file be moved. Another ledger
+   * can go on using the store.
    */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -89,8 +99,6 @@ export interface LedgerOptions<S extends Store, Tx = TxOf<S>> {
    * @default the store's own transactions
    */
   readonly transactions?: OrmTransactions<Tx>
-  /** Lets effects of transactions add messages that commit with them: `createOutbox({ store })`. @default none */
-  readonly outbox?: OutboxPort<TxOf<S>>
   /** Called with every event: claims, outcomes, replays and what needs an operator. @default none */
   readonly on?: Listener
   /** Put around every claim and every effect: spans and timings. Telemetry has one. @default none */
@@ -115,7 +123,6 @@ const ROUNDS_PER_LEASE = 3
 const ledgerOptionNames = [
   'store',
   'transactions',
-  'outbox',
   'on',
   'around',
   'background',
@@ -176,8 +183,14 @@ export function createLedger<S extends Store, Tx = TxOf<S>>(options: LedgerOptio
     return createOperation(context, op)
   }
 
+  const deferred = new Set<() => unknown>()
   let stopping: Promise<void> | null = null
   async function drain(): Promise<void> {
+    // What still runs in them may need the ledger for its end.
+    const ends = [...deferred].map(async (end) => {
+      await end()
+    })
+    if (ends.length > 0) await Promise.race([Promise.allSettled(ends), sleep(runtime, DRAIN_MS, true)])
     context.life.stopped = true
     const drained = flights.drain().then(() => context.settler.drain())
     await Promise.race([drained, sleep(runtime, DRAIN_MS, true)])
@@ -201,6 +214,7 @@ export function createLedger<S extends Store, Tx = TxOf<S>>(options: LedgerOptio
   return {
     ...createOperator(context, declared),
     store,
+    orm: context.orm as AdoptedTransactions<Tx> | null,
     operation: operation as Ledger<Tx>['operation'],
     scope: (fixed) => scoped(narrowed({}, fixed)) as never,
     unique(tenant, scope, value, { owner }) {
@@ -208,7 +222,17 @@ export function createLedger<S extends Store, Tx = TxOf<S>>(options: LedgerOptio
       const apply = outer !== null && outer.store === store ? outer.session.apply : context.requests.apply
       return claimUnique((request) => apply(request), runtime, { tenant, scope, value, owner })
     },
+    setOutbox(outbox) {
+      if (context.outbox !== null && options.redeclare !== true) {
+        throw new OnceError('bad_option', 'The ledger has an outbox already. Make one, and share it.')
+      }
+      context.outbox = outbox as OutboxPort<unknown>
+    },
     on: (listener) => events.on(listener),
+    defer(end) {
+      deferred.add(end)
+      return () => void deferred.delete(end)
+    },
     upkeep: {
       sweep: sweeper.round,
       async reconcile() {
@@ -222,7 +246,7 @@ export function createLedger<S extends Store, Tx = TxOf<S>>(options: LedgerOptio
 }
 
 function createContext<S extends Store, Tx>(options: LedgerOptions<S, Tx>): Context {
-  const { store, transactions, outbox, around = null, runtime = createRuntime() } = options
+  const { store, transactions, around = null, runtime = createRuntime() } = options
   const events = createListeners<LedgerEvent>()
   const requests = createRequests(store.claims, runtime)
   const cache = createReplayCache(runtime)
@@ -243,7 +267,7 @@ function createContext<S extends Store, Tx>(options: LedgerOptions<S, Tx>): Cont
     tally: createTallyBook(store, runtime),
     prober: createProber(requests, runtime, events),
     attemptLimit: createAttemptLimit(runtime),
-    outbox: (outbox as OutboxPort<unknown> | undefined) ?? null,
+    outbox: null,
     life: { stopped: false },
   }
 }

@@ -2,7 +2,8 @@ import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { defaults, limits } from '../ledger/core/limits.ts'
 import { checkOptions } from '../ledger/core/option-names.ts'
-import { checkSqlStore } from '../ledger/sql-store.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { sqlStoreOf } from '../ledger/sql-store.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import { createListeners } from '../runtime/listeners.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -41,8 +42,8 @@ import { createWorker } from './worker.ts'
 import { createWrites } from './writes.ts'
 
 export interface EngineOptions {
-  /** The SQL store that keeps the journals. */
-  readonly store: SqlStore
+  /** On the SQL store that keeps the journals. Stopping it stops the engine. */
+  readonly ledger: Ledger<unknown>
   /** Every definition that this process can drive. */
   // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
   readonly runs: readonly RunDefinition<any, any>[]
@@ -71,7 +72,7 @@ export interface EngineOptions {
 }
 
 const engineOptions = {
-  store: true,
+  ledger: true,
   runs: true,
   schedules: true,
   queues: true,
@@ -120,7 +121,7 @@ export interface EventPageOptions extends OutputQuery {
   readonly signal?: AbortSignal
 }
 
-/** Durable runs on one store. Any number of processes share the work; none of them is special. */
+/** Durable runs on the store of a ledger. Any number of processes share the work; none of them is special. */
 export interface Engine extends RunOperator {
   start<I, O>(definition: RunDefinition<I, O>, options: StartOptions<I>): Promise<RunHandle<O>>
   /**
@@ -137,7 +138,7 @@ export interface Engine extends RunOperator {
   readonly schedules: ScheduleOperator
   /** The queues in the store: listed, paused, resumed. */
   readonly queues: QueueOperator
-  /** Hands its runs over to others and ends. The store stays open: it is yours. */
+  /** Hands its runs over to others and ends. The ledger stays open: it is yours. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -147,6 +148,7 @@ export interface Engine extends RunOperator {
  *
  * @example
  * ```ts
+ * import { createLedger } from 'onceonly'
  * import { createEngine, defineRun } from 'onceonly/run'
  * import { sqliteStore } from 'onceonly/sqlite'
  *
@@ -154,15 +156,16 @@ export interface Engine extends RunOperator {
  *   await run.sleep('a day', 86_400_000)
  *   return run.step('mail', ({ effectKey }) => `mail to ${input.email} under ${effectKey}`)
  * })
- * const engine = await createEngine({ store: sqliteStore('runs.db'), runs: [welcome] })
+ * const once = createLedger({ store: sqliteStore('runs.db') })
+ * const engine = await createEngine({ ledger: once, runs: [welcome] })
  * const started = await engine.start(welcome, { runId: 'u-42', input: { email: 'ann@example.com' } })
  * console.log(await started.result())
  * ```
  */
 export async function createEngine(options: EngineOptions): Promise<Engine> {
   checkOptions('createEngine', options, engineOptions)
-  const { store, runs, runtime = createRuntime(), work = true, on } = options
-  checkSqlStore('createEngine', store)
+  const { ledger, runs, runtime = createRuntime(), work = true, on } = options
+  const store = sqlStoreOf('createEngine', ledger)
   const { sql } = store
   if (!Array.isArray(runs)) {
     throw new OnceError('bad_option', 'createEngine needs `runs`: a list of what defineRun returned.')
@@ -381,9 +384,11 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
 
   let stopping: Promise<void> | null = null
   const stop = () => {
+    forget()
     watch?.stop()
     return (stopping ??= end())
   }
+  const forget = ledger.defer(stop)
   return {
     async start(definition, given) {
       checkOptions('`start`', given, { runId: true, input: true, ifFinished: true })

@@ -43,12 +43,14 @@ export interface EnqueueOptions<I> {
  *
  * @example
  * ```ts
+ * import { createLedger } from 'onceonly'
  * import { createEngine, defineQueue, defineRun } from 'onceonly/run'
  * import { sqliteStore } from 'onceonly/sqlite'
  *
  * const send = defineRun('send', async (run, to: string) => run.step('send', () => `sent to ${to}`))
  * const mail = defineQueue('mail', { concurrency: 20, perKey: 2, rate: { limit: 100, perMs: 60_000 } })
- * const engine = await createEngine({ store: sqliteStore('runs.db'), runs: [send], queues: [mail] })
+ * const once = createLedger({ store: sqliteStore('runs.db') })
+ * const engine = await createEngine({ ledger: once, runs: [send], queues: [mail] })
  * const handle = await engine.enqueue(send, { queue: mail, key: 'acme', input: 'ann@example.com' })
  * console.log(await handle.result())
  * ```

@@ -58,6 +58,7 @@ const catchUps: Readonly<Record<CatchUp, true>> = { last: true, all: true, none:
  *
  * @example
  * ```ts
+ * import { createLedger } from 'onceonly'
  * import { createEngine, defineRun, schedule } from 'onceonly/run'
  * import { sqliteStore } from 'onceonly/sqlite'
  *
@@ -68,7 +69,8 @@ const catchUps: Readonly<Record<CatchUp, true>> = { last: true, all: true, none:
  *   cron: '0 3 * * *',
  *   timezone: 'Europe/Berlin',
  * })
- * await createEngine({ store: sqliteStore('runs.db'), runs: [report], schedules: [nightly] })
+ * const once = createLedger({ store: sqliteStore('runs.db') })
+ * await createEngine({ ledger: once, runs: [report], schedules: [nightly] })
  * ```
  */
 export function schedule<I>(name: string, options: RunScheduleOptions<I>): Schedule {

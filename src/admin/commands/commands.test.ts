@@ -30,7 +30,13 @@ async function openAdmin(context: TestContext) {
   const message = { id: 'm-1', topic: 'paid', key: null, sequence: null, headers: {}, deliveries: 1 }
   await inbox.receive({ ...message, body: '{"secret":7}' }, () => Promise.reject(final(new Error('unreadable'))))
   await inbox.stop()
-  return { store, admin, commands: createCommands({ admin }), identity: { ...who, operation: 'pay', key: 'lost' } }
+  return {
+    store,
+    ledger,
+    admin,
+    commands: createCommands({ admin }),
+    identity: { ...who, operation: 'pay', key: 'lost' },
+  }
 }
 
 test('an action is written to the audit under its name, a preview is not', async (context) => {
@@ -140,8 +146,8 @@ test('one id finds everything that has it, and every row says where it is shown'
 })
 
 test('what waits for a decision is one list, also page by page, and dead letters are in it', async (context) => {
-  const { admin, commands, store } = await openAdmin(context)
-  await createOutbox({ store }).prepare()
+  const { admin, commands, store, ledger } = await openAdmin(context)
+  await createOutbox({ ledger }).prepare()
   await store.sql.query(
     `INSERT INTO onceonly_outbox_dead
        (position, partition, added_at, bytes, line, id, topic, headers, body, parked_at, attempts, reason)

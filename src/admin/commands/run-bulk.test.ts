@@ -26,7 +26,7 @@ async function openRuns(context: TestContext) {
     })
   })
   const nap = defineRun('nap', (run) => run.sleep('rest', HOUR_MS))
-  const engine = await createEngine({ store, runs: [pay, nap] })
+  const engine = await createEngine({ ledger, runs: [pay, nap] })
   for (const runId of ['a', 'b']) await engine.start(pay, { runId, input: { attempts: 1 } })
   await engine.start(pay, { runId: 'waiting', input: { attempts: 2 } })
   await engine.start(nap, { runId: 'nap', input: null })

@@ -39,7 +39,7 @@ export interface Inbox<Tx> {
   readonly deadLetters: InboxDeadLetters<Tx>
   /** Removes what is past its end: for tests, and for applications that schedule it themselves. */
   sweep(): Promise<number>
-  /** Stops its subscriptions, then its upkeep. Ledger and store stay open: they are yours. */
+  /** Stops its subscriptions, then its upkeep. The ledger stays open: it is yours. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -91,10 +91,12 @@ export function createInbox<Tx>(given: InboxOptions<Tx>): Inbox<Tx> {
 
   let stopping: Promise<void> | null = null
   async function end(): Promise<void> {
+    forget()
     await subscriptions.stop()
     await upkeep?.stop()
   }
   const stop = () => (stopping ??= end())
+  const forget = given.ledger.defer(stop)
 
   return {
     consumer: parts.consumer,

@@ -1,12 +1,11 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import { checkOptions } from '../../ledger/core/option-names.ts'
-import { checkSqlStore } from '../../ledger/sql-store.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { sqlStoreOf } from '../../ledger/sql-store.ts'
 import { createDeadline, inTime } from '../../ledger/store/deadline.ts'
-import { adopt, sqlBehind } from '../../ledger/store/foreign.ts'
-import type { OrmTransactions } from '../../ledger/store/orm.ts'
+import { sqlBehind } from '../../ledger/store/foreign.ts'
 import type { OutboxMessage, OutboxPort } from '../../ledger/store/outbox.ts'
-import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { createAdd } from './add.ts'
 import { newMessageId } from './id.ts'
@@ -15,18 +14,19 @@ import type { OutboxDeadLetters, OutboxStatus } from './operate.ts'
 import { createDeadLetters, statusOf } from './operate.ts'
 import { OUTBOX_ROOM, OUTBOX_VERSION, outboxTablesOf } from './tables.ts'
 
-export interface OutboxOptions<Handle = never> {
-  /** The SQL store of the ledger: messages commit with its transactions. */
-  readonly store: SqlStore
-  /** Lets `add` take transactions that your ORM has open: `kysely(db)` of `onceonly/kysely`. @default none */
-  readonly transactions?: OrmTransactions<Handle>
+export interface OutboxOptions<Tx = SqlTx> {
+  /**
+   * Its effects can add messages then. On SQLite, PostgreSQL or MariaDB; with `transactions`, `add` takes those that your ORM
+   * has open, too.
+   */
+  readonly ledger: Ledger<Tx>
 }
 
 /**
- * Messages of a transaction: rows that commit with it, or not at all. A relay publishes them afterwards. Give the outbox to
- * `createLedger`, or call `add` in a transaction of your own.
+ * Messages of a transaction: rows that commit with it, or not at all. A relay publishes them afterwards. Effects of the ledger have
+ * it as `outbox`; in a transaction of your own, call `add`.
  */
-export interface Outbox<Handle = never> extends OutboxPort<SqlTx | Handle> {
+export interface Outbox<Tx = SqlTx> extends OutboxPort<SqlTx | Tx> {
   /**
    * Adds a message. With an id, a second message under it is no message: a command that is tried again adds nothing.
    * Messages of one key are published in the order in which their transactions commit, so that two transactions which add
@@ -34,7 +34,7 @@ export interface Outbox<Handle = never> extends OutboxPort<SqlTx | Handle> {
    *
    * @param tx the `tx` of an effect, or the handle of a transaction that your ORM has open
    */
-  add(tx: SqlTx | Handle, message: OutboxMessage & { readonly id?: string }): Promise<void>
+  add(tx: SqlTx | Tx, message: OutboxMessage & { readonly id?: string }): Promise<void>
   /** Makes the tables. Without it the first use does, and a transaction that comes too early gets a retryable error. */
   prepare(): Promise<void>
   readonly deadLetters: OutboxDeadLetters
@@ -51,8 +51,8 @@ export interface Outbox<Handle = never> extends OutboxPort<SqlTx | Handle> {
  * import { createOutbox } from 'onceonly/outbox'
  * import { sqliteStore } from 'onceonly/sqlite'
  *
- * const store = sqliteStore('orders.db')
- * const once = createLedger({ store, outbox: createOutbox({ store }) })
+ * const once = createLedger({ store: sqliteStore('orders.db') })
+ * await createOutbox({ ledger: once }).prepare()
  * const place = once.operation<{ id: string }>({ name: 'order.place', effect: 'transaction' })
  * await place.run({ tenant: 'acme', caller: 'shop', key: 'o1' }, { id: 'o1' }, async ({ tx, outbox }) => {
  *   await tx.query('insert into orders (id) values (?)', ['o1'])
@@ -60,19 +60,18 @@ export interface Outbox<Handle = never> extends OutboxPort<SqlTx | Handle> {
  * })
  * ```
  */
-export function createOutbox<Handle = never>(options: OutboxOptions<Handle>): Outbox<Handle> {
-  const known = { store: true, transactions: true } satisfies Record<keyof OutboxOptions, true>
-  checkOptions('createOutbox', options, known)
-  const { store, transactions } = options
-  checkSqlStore('createOutbox', store)
-  const orm = transactions === undefined ? null : adopt('createOutbox', store, transactions)
+export function createOutbox<Tx>(options: OutboxOptions<Tx>): Outbox<Tx> {
+  checkOptions('createOutbox', options, { ledger: true } satisfies Record<keyof OutboxOptions, true>)
+  const { ledger } = options
+  const store = sqlStoreOf('createOutbox', ledger)
+  const { orm } = ledger
   const tables = outboxTablesOf(store)
   const { sql } = store
   const add = createAdd(sql)
   // Begun at once, so that it is done before the first transaction; the first use of the tables throws its error.
   tables.prepare().catch(() => undefined)
 
-  return {
+  const outbox: Outbox<Tx> = {
     async add(tx, message) {
       const draft = draftOf(message)
       const given = message.id !== undefined
@@ -86,13 +85,15 @@ export function createOutbox<Handle = never>(options: OutboxOptions<Handle>): Ou
     deadLetters: createDeadLetters(store, tables),
     status: () => tables.prepare().then(() => statusOf(sql)),
   }
+  ledger.setOutbox(outbox)
+  return outbox
 
-  function sqlIn(tx: SqlTx | Handle): SqlTx {
+  function sqlIn(tx: SqlTx | Tx): SqlTx {
     const sql = sqlBehind(tx)
     if (typeof sql?.inSavepoint === 'function') return sql
-    if (orm !== null) return orm.sqlOf(tx as Handle)
+    if (orm !== null) return orm.sqlOf(tx as Tx)
     const text =
-      '`outbox.add` needs the `tx` of an effect. For a transaction of your ORM, give createOutbox its `transactions`.'
+      '`outbox.add` needs the `tx` of an effect. For a transaction of your ORM, give createLedger its `transactions`.'
     throw new OnceError('bad_option', text)
   }
 

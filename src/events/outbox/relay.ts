@@ -1,7 +1,8 @@
 import { defaults, limits } from '../../ledger/core/limits.ts'
 import { badOption, checkOptions, wholeOption } from '../../ledger/core/option-names.ts'
 import type { Backoff } from '../../ledger/core/retry.ts'
-import { checkSqlStore } from '../../ledger/sql-store.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { sqlStoreOf } from '../../ledger/sql-store.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { Watch } from '../../ledger/store/watch.ts'
 import { createBell } from '../../runtime/bell.ts'
@@ -23,8 +24,8 @@ import { createSweeper } from './sweep.ts'
 import { outboxTablesOf } from './tables.ts'
 
 export interface RelayOptions {
-  /** The store that the outbox writes to. */
-  readonly store: SqlStore
+  /** On the store that the outbox writes to. Stopping it stops the relay. */
+  readonly ledger: Ledger<unknown>
   /** Where to publish: a broker's adapter. */
   readonly publisher: Publisher
   /** How long another relay waits before it takes over what this one held. @default 15_000 */
@@ -61,7 +62,7 @@ export interface Relay {
   /** Removes what is past its end, on demand. */
   sweep(): Promise<number>
   /**
-   * Waits for the batches under way, at most `publishMs`, then lets others have its partitions at once. The store stays
+   * Waits for the batches under way, at most `publishMs`, then lets others have its partitions at once. The ledger stays
    * open: it is yours.
    */
   stop(): Promise<void>
@@ -73,20 +74,23 @@ export interface Relay {
  *
  * @example
  * ```ts
+ * import { createLedger } from 'onceonly'
  * import { createLocalBus } from 'onceonly/local'
  * import { createRelay } from 'onceonly/outbox'
  * import { sqliteStore } from 'onceonly/sqlite'
  *
  * const store = sqliteStore('orders.db')
- * const relay = createRelay({ store, publisher: createLocalBus({ store }) })
- * await relay.stop()
+ * const once = createLedger({ store })
+ * createRelay({ ledger: once, publisher: createLocalBus({ store }) })
+ * // It stops with its ledger.
+ * await once.stop()
  * ```
  */
 export function createRelay(options: RelayOptions): Relay {
   checkOptions('createRelay', options, relayOptions)
-  checkSqlStore('createRelay', options.store)
-  const settings = settingsOf(options)
-  const { store, runtime = createRuntime() } = options
+  const { ledger, runtime = createRuntime() } = options
+  const store = sqlStoreOf('createRelay', ledger)
+  const settings = settingsOf(options, store)
   const tables = outboxTablesOf(store)
   const id = runtime.newId()
   const { emit, on } = createListeners<RelayEvent>(options.on)
@@ -117,7 +121,11 @@ export function createRelay(options: RelayOptions): Relay {
   }
 
   let stopping: Promise<void> | null = null
-  const stop = () => (stopping ??= Promise.all([upkeep.stop(), running.stop()]).then(() => undefined))
+  const stop = () => {
+    forget()
+    return (stopping ??= Promise.all([upkeep.stop(), running.stop()]).then(() => undefined))
+  }
+  const forget = ledger.defer(stop)
   return {
     id,
     on,
@@ -197,7 +205,7 @@ function run(parts: RelayParts, store: SqlStore, prepare: () => Promise<void>): 
 }
 
 const relayOptions = {
-  store: true,
+  ledger: true,
   publisher: true,
   leaseMs: true,
   publishMs: true,
@@ -211,8 +219,8 @@ const relayOptions = {
 
 const BACKOFF: Backoff = { baseMs: defaults.relayBackoffBaseMs, capMs: defaults.relayBackoffCapMs }
 
-function settingsOf(options: RelayOptions): RelaySettings {
-  const { store, publisher, leaseMs = defaults.relayLeaseMs, maxAttempts = defaults.relayAttempts } = options
+function settingsOf(options: RelayOptions, { sql }: SqlStore): RelaySettings {
+  const { publisher, leaseMs = defaults.relayLeaseMs, maxAttempts = defaults.relayAttempts } = options
   const { backoff = BACKOFF, idMs = defaults.outboxIdMs, forgetKeysMs = null } = options
   if (typeof publisher?.publish !== 'function')
     badOption('Relay', 'publisher', 'must be the adapter of a broker, such as createLocalBus({ store })')
@@ -235,7 +243,7 @@ function settingsOf(options: RelayOptions): RelaySettings {
     away: { baseMs: limits.relayAwayBaseMs, capMs: limits.relayAwayCapMs },
     idMs,
     forgetKeysMs,
-    notified: store?.sql?.dialect.notifies === true,
+    notified: sql.dialect.notifies,
   }
 }
 

@@ -1,4 +1,3 @@
-import { OnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { ColumnTypes } from '../../ledger/store/dialect.ts'
 import { leaseColumns } from '../../ledger/store/leases.ts'
@@ -95,8 +94,5 @@ export const outboxTables: readonly Migration[] = [
 export const OUTBOX_VERSION = outboxTables.length
 
 export function outboxTablesOf(store: SqlStore): WingTables {
-  if (store?.sql === undefined || store.transactions === undefined) {
-    throw new OnceError('bad_option', 'The outbox needs a `store` that speaks SQL: its rows commit with your own.')
-  }
   return createWingTables(store, OUTBOX_ROOM, outboxTables)
 }

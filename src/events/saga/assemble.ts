@@ -132,6 +132,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     : []
   const subscriptions = createSubscriptions()
   async function end(): Promise<void> {
+    forget()
     await subscriptions.stop()
     watch?.stop()
     await Promise.all([due?.stop(), ...loops.map((loop) => loop.stop())])
@@ -139,6 +140,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   }
   let ending: Promise<void> | null = null
   const stop = () => (ending ??= end())
+  const forget = ledger.defer(stop)
   return { ...parts, sql, subscriptions, ready, handle, deliver, sweep, stop }
 }
 

@@ -54,7 +54,7 @@ export interface Saga<Data, State extends string> {
    * The background work on demand: for tests, and for applications that schedule it. Each returns the number of rows.
    */
   readonly upkeep: { deliver(): Promise<number>; sweep(): Promise<number> }
-  /** Stops its subscriptions, waits for what is under way. Ledger and store stay open: they are yours. */
+  /** Stops its subscriptions, waits for what is under way. The ledger stays open: it is yours. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -83,7 +83,7 @@ export const ledgerErrors = {
     applied: 'maybe',
     next: 'Other code ended the transaction on its connection; use `tx` or `tx.client`, and check what the effect wrote.',
   },
-  outbox_missing: { retryable: false, applied: 'no', next: 'Pass `outbox` to createLedger.' },
+  outbox_missing: { retryable: false, applied: 'no', next: 'Make one: createOutbox({ ledger }).' },
   identity_collision: {
     retryable: false,
     applied: 'no',

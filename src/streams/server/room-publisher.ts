@@ -25,14 +25,14 @@ const TOPIC = 'room.'
  *
  * @example
  * ```ts
- * import type { SqlStore } from 'onceonly'
+ * import type { Ledger } from 'onceonly'
  * import { createOutbox, createRelay } from 'onceonly/outbox'
  * import { createRoomPublisher, type StreamRegion } from 'onceonly/stream/server'
  *
- * export function announce(store: SqlStore, region: StreamRegion) {
- *   const relay = createRelay({ store, publisher: createRoomPublisher({ region }) })
+ * export function announce(once: Ledger<unknown>, region: StreamRegion) {
+ *   const relay = createRelay({ ledger: once, publisher: createRoomPublisher({ region }) })
  *   // In a transaction: outbox.add(tx, { id: 'order-42', topic: 'room.lobby', body: { text: 'Order 42 was paid.' } })
- *   return { relay, outbox: createOutbox({ store }) }
+ *   return { relay, outbox: createOutbox({ ledger: once }) }
  * }
  * ```
  */

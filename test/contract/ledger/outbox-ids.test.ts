@@ -8,7 +8,8 @@ onEveryStore(
   async ({ second }) => {
     const ids: string[] = []
     const outbox = { add: async (_tx: unknown, { id }: OutboxMessage & { id: string }) => void ids.push(id) }
-    const once = await second({ outbox })
+    const once = await second()
+    once.setOutbox(outbox)
     const op = once.operation({ name: 'o', effect: 'transaction' })
     await op.run(who('k'), 1, async ({ outbox: box }) => {
       for (const topic of ['a', 'b']) await box.add({ topic, body: 1 })

@@ -161,7 +161,9 @@ onEveryStore(
         await world.write(tx, message.id)
       },
     }
-    const op = (await second({ outbox })).operation(define)
+    const publishing = await second()
+    publishing.setOutbox(outbox)
+    const op = publishing.operation(define)
     await op.run(who('k'), 1, async ({ outbox: box }) => {
       await box.add({ topic: 'a', body: 1 })
       await box.add({ topic: 'b', body: 2 })

@@ -31,7 +31,7 @@ const memory = memoryStore()
 const once = createLedger({ store: memory, background: false })
 const sqlite = sqliteStore(join(folder, 'first.db'))
 const sql = createLedger({ store: sqlite, background: false })
-const engine = await createEngine({ store: sqlite, runs: [], work: false })
+const engine = await createEngine({ ledger: sql, runs: [], work: false })
 after(async () => {
   await engine.stop()
   await once.stop()
@@ -105,18 +105,23 @@ const firstUses: Readonly<Record<string, () => unknown>> = {
   'createInbox({ ledger: store })': () => createInbox(wrong({ ledger: sqlite, consumer: 'billing' })),
   'createInbox on the memory store': () => createInbox(wrong({ ledger: once, consumer: 'billing' })),
   'an inbox with `window`': () => createInbox(wrong({ ledger: sql, consumer: 'billing', window: 5 })),
-  'createOutbox on the memory store': () => createOutbox(wrong({ store: memory })),
+  'createOutbox on the memory store': () => createOutbox({ ledger: once }),
+  'createOutbox({ store })': () => createOutbox(wrong({ store: sqlite })),
+  'a second outbox of one ledger': () => {
+    createOutbox({ ledger: sql })
+    createOutbox({ ledger: sql })
+  },
   'createOutbox()': () => createOutbox(wrong(undefined)),
   'createLocalBus()': () => createLocalBus(wrong(undefined)),
   'createRabbitmqBroker({ url })': () => createRabbitmqBroker(wrong({ url: 'amqp://localhost' })),
   'createRabbitmqBroker without a connection': () => createRabbitmqBroker(wrong({})),
   'createNatsBroker without `jetstream`': () => createNatsBroker(wrong({})),
   'createTelemetry({})': () => createTelemetry(wrong({})),
-  'createRelay without a publisher': () => createRelay(wrong({ store: sqlite })),
+  'createRelay without a publisher': () => createRelay(wrong({ ledger: sql })),
   'createSaga without a definition': () => createSaga(wrong({ ledger: sql })),
   'defineSaga()': () => defineSaga(wrong(undefined)),
-  'createEngine({ store: ledger })': () => createEngine(wrong({ store: sql, runs: [] })),
-  'createEngine without `runs`': () => createEngine(wrong({ store: sqlite })),
+  'createEngine({ ledger: store })': () => createEngine(wrong({ ledger: sqlite, runs: [] })),
+  'createEngine without `runs`': () => createEngine(wrong({ ledger: sql })),
   'defineRun without a body': () => defineRun('onboard', wrong(undefined)),
   'a run that is not registered': () => engine.start(lost, { runId: 'r', input: wrong(undefined) }),
   'start without options': () => engine.start(lost, wrong(undefined)),

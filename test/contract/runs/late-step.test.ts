@@ -11,13 +11,14 @@ const ENDS_MS_MOST = 120_000
 
 /** A body that does not await its first step fails; that step ends after the store was stopped. */
 const program = (path: string) => `
+  import { createLedger } from 'onceonly'
   import { createEngine, defineRun } from 'onceonly/run'
   import { sqliteStore } from 'onceonly/sqlite'
   const gate = Promise.withResolvers()
   const both = defineRun('both', (run) =>
     Promise.all([run.step('late', () => gate.promise), run.step('second', () => null)]))
   const store = sqliteStore(${JSON.stringify(path)})
-  const engine = await createEngine({ store, runs: [both] })
+  const engine = await createEngine({ ledger: createLedger({ store, background: false }), runs: [both] })
   const handle = await engine.start(both, { runId: 'r', input: null })
   await handle.result().catch(() => undefined)
   await engine.stop()

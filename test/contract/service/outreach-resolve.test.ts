@@ -10,6 +10,7 @@ import { DELIVERY_OPERATION, deliveryOf } from '../../../service/messages/delive
 import { createResolve } from '../../../service/outreach/resolve.ts'
 import { createMessageChannel, type MessagePlan } from '../../../service/outreach/send.ts'
 import { until } from '../../../src/testing/until.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { openDelivery, sent } from '../../support/service/messages/delivery.ts'
 
 const plan: MessagePlan = { type: 'email', workspaceId: 'w', leadId: 'l', to: 'a@b.c', subject: null, message: 'Hi' }
@@ -28,7 +29,7 @@ async function openRun() {
     verify: async () => ({ kind: 'unknown' }),
   }
   const body = defineRun('one-message', async (run) => run.step('mail', { channel }, () => plan))
-  const engine = await createEngine({ store, runs: [body] })
+  const engine = await createEngine({ ledger: quietLedger(store), runs: [body] })
   await engine.start(body, { runId: 'r', input: null })
   const stepNow = async () => (await engine.get('r')).steps[0]
   const untilStep = (state: string) =>

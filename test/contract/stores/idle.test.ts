@@ -49,16 +49,20 @@ test('all wings of an idle process send few statements, each for a reason that i
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-idle-'))
   const store = sqliteStore(join(folder, 'onceonly.db'))
   const runtime = createTestRuntime()
-  const outbox = createOutbox({ store })
-  const ledger = createLedger({ store, outbox, runtime })
+  const ledger = createLedger({ store, runtime })
+  createOutbox({ ledger })
   ledger.operation({ name: 'order.place', effect: 'transaction' })
   const bus = createLocalBus({ store, runtime })
   const saga = createSaga({ definition: orders, ledger, runtime })
   await saga.consume(bus)
   const inbox = createInbox({ ledger, runtime, consumer: 'shipping' })
   await inbox.consume(bus, { topics: ['order.placed'] }, () => {})
-  const relay = createRelay({ store, publisher: bus, runtime })
-  const engine = await createEngine({ store, runtime, runs: [defineRun('nap', (run) => run.sleep('nap', 1_000))] })
+  const relay = createRelay({ ledger, publisher: bus, runtime })
+  const engine = await createEngine({
+    ledger,
+    runtime,
+    runs: [defineRun('nap', (run) => run.sleep('nap', 1_000))],
+  })
   t.after(async () => {
     await Promise.all([relay.stop(), engine.stop()])
     const stopping = Promise.all([saga.stop(), inbox.stop(), bus.stop(), ledger.stop()])

@@ -10,6 +10,7 @@ import type { Page } from 'playwright-core'
 import { buildPages } from '../../../console/build.ts'
 import { until } from '../../../src/testing/until.ts'
 import { loaded, openBrowser, skip, type TestBrowser, type WatchedPage } from '../../support/browser.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import {
   demoKey,
   type Opened,
@@ -176,7 +177,7 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
       return 'delivered'
     }),
   )
-  const engine = await createEngine({ store, runs: [charge, deliver] })
+  const engine = await createEngine({ ledger: quietLedger(store), runs: [charge, deliver] })
   const delivered = await engine.start(deliver, { runId: 'shop/deliver-1', input: null })
   await assert.rejects(delivered.result({ waitMs: 120_000 }), /the door stays shut/)
   const paid = await engine.start(charge, { runId: 'shop/charge-1', input: { amount: 7 } })

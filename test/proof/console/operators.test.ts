@@ -8,6 +8,7 @@ import type { Page } from 'playwright-core'
 import { buildPages } from '../../../console/build.ts'
 import { until } from '../../../src/testing/until.ts'
 import { openBrowser, skip, type TestBrowser, type WatchedPage } from '../../support/browser.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { demoKey, type Opened, openedService, operatorToken } from '../../support/service/openapi/opened.ts'
 
 let opened: Opened
@@ -91,7 +92,7 @@ test('failed runs raise a card, and many of them are resumed after a preview', {
       return 'delivered'
     }),
   )
-  await using engine = await createEngine({ store, runs: [deliver] })
+  await using engine = await createEngine({ ledger: quietLedger(store), runs: [deliver] })
   const runs = await Promise.all(
     ['one', 'two'].map((name) =>
       engine.start(deliver, { runId: `0123456789abcdef0123456789abcdef/${name}`, input: null }),

@@ -19,6 +19,7 @@ import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import { until } from '../../../src/testing/until.ts'
 import { createDatabase as createPostgres } from '../../../tools/servers/database.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { createDatabase as createMariadb } from '../../support/stores/mariadb/database.ts'
 
 const [k1, k2] = [randomBytes(32), randomBytes(32)]
@@ -173,7 +174,7 @@ test('inputs, results and steps of runs come under the new key, and an old plain
   })
   const runOn = async (encryption: Encryption | undefined, runId: string) => {
     const store = sqliteStore(file, encryption && { encryption })
-    const engine = await createEngine({ store, runs: [order] })
+    const engine = await createEngine({ ledger: quietLedger(store), runs: [order] })
     const handle = await engine.start(order, { runId, input: { phone: '+15550009999' } })
     const result = await handle.result()
     await engine.stop()

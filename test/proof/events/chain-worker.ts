@@ -5,6 +5,7 @@ import { createSaga } from 'onceonly/saga'
 import { defineImports } from '../../support/events/saga/imports.ts'
 import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { listen, readTask, report } from '../crash/member.ts'
 import type { BrokerAddress } from './outbox/broker.ts'
 import { openBroker } from './outbox/broker.ts'
@@ -33,9 +34,9 @@ const task = readTask<ChainTask>()
 const orders = listen()
 const opened = openStore(task.address)
 const store = sqlStore(opened.store)
-const outbox = createOutbox({ store })
+const ledger = createLedger({ store })
+const outbox = createOutbox({ ledger })
 await outbox.prepare()
-const ledger = createLedger({ store, outbox })
 const broker = await openBroker(task.broker, store)
 
 const saga = createSaga({
@@ -75,7 +76,7 @@ await parser.consume<Command>(
     }
   },
 )
-const relay = createRelay({ store, publisher: broker, leaseMs: task.leaseMs })
+const relay = createRelay({ ledger: quietLedger(store), publisher: broker, leaseMs: task.leaseMs })
 report({ kind: 'ready' })
 
 await orders.next()

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { createLedger } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
 import type { Child } from '../../support/crew.ts'
 import { createReplica } from '../../support/events/saga/stage.ts'
 import type { Place } from '../../support/place.ts'
 import { sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import type { ChainTask, Complaint } from './chain-worker.ts'
 import type { BrokerAddress } from './outbox/broker.ts'
 
@@ -100,7 +100,7 @@ function firstOf({ searches, kills }: Chain): number {
 /** Twice each, as a storage does: under two ids, one behind the other. */
 async function announce(place: Place, ids: readonly string[], files: readonly string[]): Promise<void> {
   const store = sqlStore(place.store)
-  const outbox = createOutbox({ store })
+  const outbox = createOutbox({ ledger: quietLedger(store) })
   await outbox.prepare()
   for (const searchId of ids) {
     await store.transactions.run(async ({ tx }) => {
@@ -140,10 +140,10 @@ async function check(place: Place, ids: readonly string[], files: readonly strin
     const lines = done.filter(({ key }) => key === id).map((row) => `${Number(row.place)}: ${row.value}`)
     assert.deepEqual(lines, expected, id)
   }
-  const outbox = createOutbox({ store })
+  const ledger = quietLedger(store)
+  const outbox = createOutbox({ ledger })
   assert.equal(await outbox.deadLetters.count(), 0)
   const replica = createReplica(place.store)
-  const ledger = createLedger({ store, background: false })
   const parser = createInbox({ ledger, consumer: 'parser', background: false })
   try {
     for (const id of ids) assert.equal((await replica.saga.get(id))?.state, 'Completed', id)

@@ -6,6 +6,7 @@ import { createOutbox } from 'onceonly/outbox'
 import { postgresStore } from 'onceonly/postgres'
 import { Pool } from 'pg'
 import type { OrmTransactions } from '../../../src/ledger/store/orm.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { atEnd, databaseUrl, freshPool, freshSchema } from '../../support/stores/postgres/store.ts'
 import type { OrmCase } from './kit.ts'
 import { openServerShop, openShop, who } from './shop.ts'
@@ -165,7 +166,7 @@ export async function keepsItsConnection(t: TestContext): Promise<void> {
 /** A call of `run` in a transaction of the user needs a second client, which a pool that is taken does not have. */
 export async function namesTheWayWithoutAnother(t: TestContext): Promise<void> {
   const { kyselyOn } = await special()
-  await createOutbox({ store: postgresStore(await freshPool(t)) }).prepare()
+  await createOutbox({ ledger: quietLedger(postgresStore(await freshPool(t))) }).prepare()
   const pool = new Pool({ connectionString: await databaseUrl(), max: 1, connectionTimeoutMillis: 300 })
   const store = postgresStore(pool)
   const { db, transactions } = kyselyOn(pool)
@@ -237,7 +238,7 @@ export async function saysThatTablesAreToCome(t: TestContext): Promise<void> {
   }
   await early((trx) => place.within(trx, who('a'), 'a', () => 'never'), /tables of the ledger are not made yet/)
   const outbox = await db.transaction().execute(async (trx) => {
-    const made = createOutbox({ store, transactions })
+    const made = createOutbox({ ledger })
     const adding = made.add(trx, { topic: 'order.placed', body: null })
     await assert.rejects(adding, (error) => isOnceError(error, 'store_busy') && /outbox\.prepare/.test(error.message))
     return made
@@ -253,13 +254,13 @@ export async function saysThatTablesAreToCome(t: TestContext): Promise<void> {
 export async function needsNoOtherConnection(t: TestContext): Promise<void> {
   const { kyselyOn } = await special()
   const url = await databaseUrl()
-  await createOutbox({ store: postgresStore(await freshPool(t)) }).prepare()
+  await createOutbox({ ledger: quietLedger(postgresStore(await freshPool(t))) }).prepare()
   const open = (max: number) => {
     const pool = new Pool({ connectionString: url, max })
     const store = postgresStore(pool)
     const { db, transactions } = kyselyOn(pool)
-    const outbox = createOutbox({ store, transactions })
     const ledger = createLedger({ store, transactions, background: false })
+    const outbox = createOutbox({ ledger })
     atEnd(t, async () => {
       await ledger.stop()
       await store.stop()

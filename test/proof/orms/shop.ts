@@ -97,9 +97,9 @@ async function openOn(
   rows: Rows,
 ): Promise<Omit<Shop, 'untilBlocked'>> {
   const { transactions } = orm
-  const outbox = createOutbox({ store, transactions })
+  const ledger = createLedger({ store, transactions, background: false })
+  const outbox = createOutbox({ ledger })
   await outbox.prepare()
-  const ledger = createLedger({ store, transactions, outbox, background: false })
   atEnd(t, () => ledger.stop())
   const place = ledger.operation<string>({
     name: 'order.place',

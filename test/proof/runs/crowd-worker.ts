@@ -3,6 +3,7 @@ import type { Queue, QueueOptions } from 'onceonly/run'
 import { createEngine, defineQueue, defineRun } from 'onceonly/run'
 import type { Address, CrashStore } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { listen, readTask, report } from '../crash/member.ts'
 
 /** A process that takes runs of a crowded queue until it is killed. */
@@ -34,7 +35,7 @@ if (import.meta.main) {
   const { store } = openStore(address, name)
   const run = crowdRun(store)
   await createEngine({
-    store: sqlStore(store),
+    ledger: quietLedger(sqlStore(store)),
     runs: [run],
     queues: [crowdQueue(queue)],
     leaseMs: LEASE_MS,

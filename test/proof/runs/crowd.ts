@@ -6,6 +6,7 @@ import type { Random } from '../../../src/testing/random.ts'
 import type { Child } from '../../support/crew.ts'
 import type { Place } from '../../support/place.ts'
 import { sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { type CrowdTask, crowdQueue, crowdRun } from './crowd-worker.ts'
 
 export interface CrowdOptions {
@@ -56,7 +57,12 @@ export async function crowd(place: Place, options: CrowdOptions): Promise<CrowdF
   const startedMs = performance.now()
   const limits = { concurrency, perKey, rate }
   const [run, queue] = [crowdRun(place.store), crowdQueue(limits)]
-  await using engine = await createEngine({ store: sqlStore(place.store), runs: [run], queues: [queue], work: false })
+  await using engine = await createEngine({
+    ledger: quietLedger(sqlStore(place.store)),
+    runs: [run],
+    queues: [queue],
+    work: false,
+  })
   await engine.queues.pause('crowd')
   const enqueue = (index: number) =>
     engine.enqueue(run, {

@@ -7,6 +7,7 @@ import { until } from '../../../src/testing/until.ts'
 import type { Child } from '../../support/crew.ts'
 import type { Place } from '../../support/place.ts'
 import { sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import type { Counter } from './counter.ts'
 import { startCounter } from './counter.ts'
 import { blindBodies, keyedSteps, parcel, stepsOfParcel } from './parcel.ts'
@@ -42,7 +43,7 @@ const idOf = (index: number) => `parcel ${index}`
 export async function killWorkers(place: Place, options: KillOptions): Promise<KillFigures> {
   const { runs, random } = options
   await using counter = await startCounter({ random, mostMs: 60 })
-  await using engine = await createEngine({ store: sqlStore(place.store), runs: [parcel], work: false })
+  await using engine = await createEngine({ ledger: quietLedger(sqlStore(place.store)), runs: [parcel], work: false })
   const input = (number: number) => ({ url: counter.url, number })
   await Promise.all(Array.from({ length: runs }, (_, n) => engine.start(parcel, { runId: idOf(n), input: input(n) })))
   const storm = startStorm(place, counter, options)

@@ -2,6 +2,7 @@ import type { Replay, RunPage } from 'onceonly/run'
 import { createEngine, defineRun, httpChannel, providers } from 'onceonly/run'
 import type { Place } from '../../support/place.ts'
 import { sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 
 /** Replays under way at once. */
 const LANES = 8
@@ -34,12 +35,16 @@ export async function replayMany(
   progress: (done: number) => void = () => {},
 ) {
   const before = letter('Dear')
-  await using first = await createEngine({ store: sqlStore(place.store), runs: [before] })
+  await using first = await createEngine({ ledger: quietLedger(sqlStore(place.store)), runs: [before] })
   const handles = await Promise.all(
     Array.from({ length: count }, (_, n) => first.start(before, { runId: `letter ${n}`, input: { name: nameOf(n) } })),
   )
   await Promise.all(handles.map((handle) => handle.result()))
-  await using second = await createEngine({ store: sqlStore(place.another()), runs: [today], work: false })
+  await using second = await createEngine({
+    ledger: quietLedger(sqlStore(place.another())),
+    runs: [today],
+    work: false,
+  })
   const verdicts: Record<Replay['verdict'], number> = {
     identical: 0,
     'identical-but-for-ignored-paths': 0,

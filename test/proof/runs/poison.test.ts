@@ -4,6 +4,7 @@ import { until } from '../../../src/testing/until.ts'
 import type { Child } from '../../support/crew.ts'
 import type { Place } from '../../support/place.ts'
 import { onEveryPlace, sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import type { Begun, Parked, PoisonTask } from './poison.ts'
 import { innocent, poison } from './poison.ts'
 
@@ -53,7 +54,7 @@ onEveryPlace(
   async (place) => {
     const runs = [poison(() => {}), innocent(() => {})] as const
     const store = sqlStore(place.store)
-    await using looker = await createEngine({ store, runs, work: false })
+    await using looker = await createEngine({ ledger: quietLedger(store), runs, work: false })
     for (let n = 0; n < INNOCENT; n++) {
       if (n === INNOCENT / 2) await looker.start(runs[0], { runId: 'poison', input: null })
       await looker.start(runs[1], { runId: `innocent ${n}`, input: null })
@@ -78,7 +79,7 @@ onEveryPlace(
       assert.ok(times.length <= TAKEOVERS, `${runId} was begun ${times.length} times`)
     // A signal does not wake it; an operator's resume does.
     await looker.signal('poison', 'hello', null)
-    await using mended = await createEngine({ store: sqlStore(place.another()), runs, pollMs: 20 })
+    await using mended = await createEngine({ ledger: quietLedger(sqlStore(place.another())), runs, pollMs: 20 })
     const view = await mended.get('poison')
     assert.deepEqual([view.state, view.failure?.code], ['unknown', 'run_parked'])
     await mended.resume('poison')

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createEngine, defineRun } from 'onceonly/run'
 import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { listen, readTask, report } from '../crash/member.ts'
 
 /** A worker that drives innocent runs, and one that kills it. */
@@ -52,7 +53,7 @@ if (import.meta.main) {
     process.kill(process.pid, 'SIGKILL')
   }
   await createEngine({
-    store: sqlStore(openStore(address, name).store),
+    ledger: quietLedger(sqlStore(openStore(address, name).store)),
     runs: [poison(kill), innocent(begun)],
     leaseMs,
     concurrency,

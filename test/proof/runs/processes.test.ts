@@ -7,6 +7,7 @@ import { until } from '../../../src/testing/until.ts'
 import type { Child, ChildLine } from '../../support/crew.ts'
 import type { Place } from '../../support/place.ts'
 import { onEveryPlace, sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { startCounter } from './counter.ts'
 import type { Stand, StandTask } from './stand.ts'
 import { HOUR, LEASE_MS, sending, standing } from './stand.ts'
@@ -33,7 +34,7 @@ function successor(acts: [string, number][] = []): Stand {
 /** It is never paused: on a slow machine a short lease would only hand the run on, and steps would run again. */
 // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
 const take = (place: Place, run: RunDefinition<any, any>): Promise<Engine> =>
-  createEngine({ store: sqlStore(place.another()), runs: [run], pollMs: 20, leaseMs: 20 * LEASE_MS })
+  createEngine({ ledger: quietLedger(sqlStore(place.another())), runs: [run], pollMs: 20, leaseMs: 20 * LEASE_MS })
 
 for (const where of ['inside', 'between'] as const) {
   onEveryPlace(`a worker paused ${where} its steps past its lease records and starts nothing more`, async (place) => {

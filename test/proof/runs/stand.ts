@@ -2,6 +2,7 @@ import type { Channel } from 'onceonly/run'
 import { createEngine, defineRun } from 'onceonly/run'
 import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { listen, readTask, report } from '../crash/member.ts'
 
 /** A process that pauses where its test says: inside a step, between two, after a failure, in a send. */
@@ -88,7 +89,7 @@ async function main(task: StandTask): Promise<void> {
   const url = task.url ?? ''
   const [standRun, sendRun, callRun] = [standing(stand), sending(url), calling(url)]
   const engine = await createEngine({
-    store: sqlStore(openStore(task.address, task.name).store),
+    ledger: quietLedger(sqlStore(openStore(task.address, task.name).store)),
     runs: [standRun, sendRun, callRun],
     // It is not paused there: on a slow machine a short lease would only hand the run on.
     leaseMs: task.where === 'starting' ? 20 * LEASE_MS : LEASE_MS,

@@ -1,6 +1,7 @@
 import { createEngine } from 'onceonly/run'
 import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { listen, readTask, report } from '../crash/member.ts'
 import { parcel } from './parcel.ts'
 
@@ -21,7 +22,7 @@ if (import.meta.main) {
   const { address, name, leaseMs, concurrency } = readTask<VictimTask>()
   listen()
   await createEngine({
-    store: sqlStore(openStore(address, name).store),
+    ledger: quietLedger(sqlStore(openStore(address, name).store)),
     runs: [parcel],
     leaseMs,
     concurrency,

@@ -10,6 +10,7 @@ import { redisStore } from 'onceonly/redis'
 import { createEngine, defineRun } from 'onceonly/run'
 import { sqliteStore } from 'onceonly/sqlite'
 import type { Pool } from 'pg'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import {
   claimOf,
   freshPool,
@@ -107,7 +108,7 @@ testPostgres('an engine without the schema does not make a restart run again wha
   )
   const start = async (options: { readonly schema?: string }) => {
     const store = postgresStore(pool, options)
-    const engine = await createEngine({ store, runs: [charge], pollMs: 20 })
+    const engine = await createEngine({ ledger: quietLedger(store), runs: [charge], pollMs: 20 })
     const before = (await engine.list({})).runs.map(({ runId }) => runId)
     if (options.schema !== undefined) await (await engine.start(charge, { runId: 'run-1', input: null })).result()
     await engine.stop()

@@ -3,6 +3,7 @@ import { createLedger } from 'onceonly'
 import { createOutbox, createRelay, type Publisher } from 'onceonly/outbox'
 import { createRoomPublisher, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
 import { until } from '../../../src/testing/until.ts'
+import { quietLedger } from '../../support/quiet-ledger.ts'
 import { onEverySqlStore } from '../../support/streams/stores.ts'
 
 onEverySqlStore(
@@ -12,9 +13,9 @@ onEverySqlStore(
     // A process without connections, which relays.
     const other = another()
     const working = createStreamRegion({ region: 'eu', log: createSqlRoomLog({ store: other, region: 'eu' }) })
-    const outbox = createOutbox({ store })
+    const once = createLedger({ store, background: false })
+    const outbox = createOutbox({ ledger: once })
     await outbox.prepare()
-    const once = createLedger({ store, outbox, background: false })
     const say = once.operation<{ text: string }>({ name: 'say', effect: 'transaction' })
     const add = (text: string, fails = false) =>
       say.run({ tenant: 't', caller: 'c', key: text }, { text }, async ({ outbox: open }) => {
@@ -35,7 +36,7 @@ onEverySqlStore(
         return calls > 1 ? answers : messages.map(() => ({ kind: 'unavailable', reason: 'lost' }))
       },
     }
-    const relay = createRelay({ store: other, publisher: lossy, backoff: { baseMs: 10, capMs: 10 } })
+    const relay = createRelay({ ledger: quietLedger(other), publisher: lossy, backoff: { baseMs: 10, capMs: 10 } })
     await until('all is published', async () => calls > 1 && (await outbox.status()).pending === 0)
     // Two processes of the region say the same.
     const said = await Promise.all([serving, working].map((each) => each.publish('lobby', 'three', { id: 'three' })))

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createLedger, notDone } from 'onceonly'
 import { createEngine, defineRun } from 'onceonly/run'
 import type { SqliteStore } from 'onceonly/sqlite'
+import { quietLedger } from '../quiet-ledger.ts'
 import { demoKey } from '../service/openapi/opened.ts'
 
 /** As much as a busy month leaves behind. */
@@ -46,7 +47,7 @@ export async function makeEvents({ url, store }: Filled): Promise<void> {
       throw new Error('the line went dead')
     }),
   )
-  const engine = await createEngine({ store, runs: [deliver, charge] })
+  const engine = await createEngine({ ledger: quietLedger(store), runs: [deliver, charge] })
   const failed = await engine.start(deliver, { runId: 'shop/deliver-1', input: null })
   await assert.rejects(failed.result({ waitMs: 120_000 }))
   await engine.start(charge, { runId: 'shop/charge-1', input: null })

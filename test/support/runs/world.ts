@@ -10,12 +10,13 @@ import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import { until } from '../../../src/testing/until.ts'
 import { createDatabase } from '../../../tools/servers/database.ts'
+import { quietLedger } from '../quiet-ledger.ts'
 
 /** Runs on one store: several engines on the same data, as several processes have them. */
 export interface RunWorld {
   readonly events: RunEvent[]
   /** `around` may put something between the engine and its store. */
-  engine(options: Omit<EngineOptions, 'store'>, around?: (store: SqlStore) => SqlStore): Promise<Engine>
+  engine(options: Omit<EngineOptions, 'ledger'>, around?: (store: SqlStore) => SqlStore): Promise<Engine>
   store(): SqlStore
   advance(ms: number): Promise<void>
 }
@@ -101,7 +102,7 @@ async function openWorld(place: Place): Promise<{ readonly world: RunWorld; end(
           pollMs: 20,
           on: (event) => events.push(event),
           ...options,
-          store: around(opened.store()),
+          ledger: quietLedger(around(opened.store())),
         })
         engines.push(engine)
         return engine

@@ -10,6 +10,7 @@ import { createEngine, defineRun } from 'onceonly/run'
 import { createSaga, defineSaga, event } from 'onceonly/saga'
 import { createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
 import { until } from '../../../src/testing/until.ts'
+import { quietLedger } from '../quiet-ledger.ts'
 
 /** Every wing with tables of its own, on one store. Whatever it writes carries the mark, so that a leak can be seen. */
 export interface Wings {
@@ -48,9 +49,9 @@ const orders = defineSaga({
 
 export async function createWings(store: SqlStore, mark: string): Promise<Wings> {
   let effects = 0
-  const outbox = createOutbox({ store })
+  const ledger = createLedger({ store, background: false })
+  const outbox = createOutbox({ ledger })
   await outbox.prepare()
-  const ledger = createLedger({ store, outbox, background: false })
   const inbox = createInbox({ ledger, consumer: 'billing', maxFailures: 1 })
   const saga = createSaga({ definition: orders, ledger })
   const charge = defineRun('charge', (run, input: { what: string }) =>
@@ -59,7 +60,7 @@ export async function createWings(store: SqlStore, mark: string): Promise<Wings>
       return `charged ${input.what}`
     }),
   )
-  const engine = await createEngine({ store, runs: [charge], pollMs: 20 })
+  const engine = await createEngine({ ledger: quietLedger(store), runs: [charge], pollMs: 20 })
   const admin = createAdmin({ store, ledger })
   const log = createSqlRoomLog({ store, region: 'eu' })
   const order = createSqlOrderLog({ store })
@@ -161,7 +162,7 @@ export async function createWings(store: SqlStore, mark: string): Promise<Wings>
     async relayed() {
       const taken: OutgoingMessage[] = []
       const relay = createRelay({
-        store,
+        ledger: quietLedger(store),
         publisher: {
           name: 'desk',
           publish(messages, call) {

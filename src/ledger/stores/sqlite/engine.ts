@@ -2,6 +2,7 @@ import type { BigIntStats } from 'node:fs'
 import { statSync } from 'node:fs'
 import type { Awaitable } from '../../../runtime/runtime.ts'
 import { isOnceError } from '../../core/errors.ts'
+import { SECOND } from '../../core/limits.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
 import type { MigrateMode } from '../../store/migrations.ts'
 import type { AppliedDecision, Call } from '../../store/port.ts'
@@ -75,9 +76,14 @@ export interface Engine {
   isOwnFile(path: string): boolean
   /** Refuses when another file has the name of the one that is open. */
   checkFile(): void
+  /** Waits for what is under way, then closes the file until it is used again; a file in steady use stays open. */
+  rest(): Promise<void>
   /** Waits for what is under way, then closes the file. */
   stop(): Promise<void>
 }
+
+/** A file that another ledger writes to all the time is its to close. */
+const REST_WAIT_MS = 1 * SECOND
 
 const STAT = { bigint: true, throwIfNoEntry: false } as const
 
@@ -122,6 +128,7 @@ export function createEngine(
     if (connections === null) {
       checkFile()
       connections = openConnections(path, clock, migrate, openFile)
+      versions = { writer: -1, transaction: -1 }
       file ??= statSync(path, STAT)
       suspect = false
     }
@@ -256,8 +263,17 @@ export function createEngine(
   async function stop(): Promise<void> {
     await group.stop(() => stopped(path))
     await queue.idle()
+    close()
+  }
+
+  function close(): void {
     if (connections !== null) closeQuietly(connections)
     connections = null
+  }
+
+  async function rest(): Promise<void> {
+    await queue.idle(REST_WAIT_MS)
+    if (!queue.serving) close()
   }
 
   return {
@@ -367,6 +383,7 @@ export function createEngine(
     },
     noteWoken: (topics) => listener?.(topics, false),
     isOwnFile: (other) => isSame(statSync(other, STAT), file),
+    rest,
     stop: () => {
       stopping ??= stop()
       return stopping

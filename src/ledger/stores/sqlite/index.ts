@@ -99,6 +99,10 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     transactions: createTransactions(parts),
     foreign: createForeign(parts),
     sql: createSqlSeam(engine, watchers),
+    // Polls of another ledger would open the file again at once.
+    rest: async () => {
+      if (watchers.isIdle()) await engine.rest()
+    },
     stop,
     [Symbol.asyncDispose]: stop,
   }

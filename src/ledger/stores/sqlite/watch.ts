@@ -22,6 +22,8 @@ export interface Watchers {
    * and a second later by any other commit of this process.
    */
   listen(topic: string, wake: (cause: WakeCause) => void): Watch
+  /** Nothing is watched or listened to. */
+  isIdle(): boolean
   stop(): void
 }
 
@@ -256,6 +258,7 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
       known = wakesAfter
       if (woken.length > 0) tell(woken)
     },
+    isIdle: () => wakes.size + ears.size === 0,
     stop: () => {
       wakes.clear()
       ears.clear()

@@ -7,8 +7,8 @@ export interface WriterQueue {
   run<T>(turn: WriterTurn, work: () => T | Promise<T>): Promise<T>
   /** There is a writer, or a waiter: without them work that ends before the caller returns needs no turn. */
   readonly serving: boolean
-  /** Settles when there is no writer and no waiter. */
-  idle(): Promise<void>
+  /** Settles when there is no writer and no waiter, or after this time; 0 waits for as long as it takes. */
+  idle(mostMs?: number): Promise<void>
 }
 
 export type Lane = 'batch' | 'transaction' | 'upkeep'
@@ -151,8 +151,12 @@ export function createWriterQueue(): WriterQueue {
         const waiting = { turn, work, since: performance.now(), resolve: settle, reject, timer: null }
         if (!atOnce(waiting)) enter(waiting)
       }),
-    idle: (): Promise<void> =>
-      queue.serving ? new Promise((resolve) => void idlers.push(resolve)) : Promise.resolve(),
+    idle: (mostMs = 0): Promise<void> =>
+      new Promise((resolve) => {
+        if (!queue.serving) return resolve()
+        idlers.push(resolve)
+        if (mostMs > 0) setTimeout(resolve, mostMs).unref()
+      }),
   }
   return queue
 }

@@ -31,9 +31,9 @@ const letter = { topic: 'paid', key: null, sequence: null, headers: {}, deliveri
 test('an operator with nothing but a key finds the ten answers, and acts on them', async () => {
   // What a service left behind: a payment with an unknown outcome, a storm on another key, a dead letter.
   const store = sqliteStore(database, { testClock: true })
-  const outbox = createOutbox({ store })
+  const once = createLedger({ store, background: false })
+  const outbox = createOutbox({ ledger: once })
   await outbox.prepare()
-  const once = createLedger({ store, outbox, background: false })
   const pay = once.operation<number>({ name: 'pay', effect: 'external' })
   await pay.execute({ ...who, key: 'order-1' }, 1, () => Promise.reject(new Error('cut')))
   await pay.run({ ...who, key: 'order-2' }, 1, async () => 'paid')

@@ -86,7 +86,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   const rooms = await admin.migrate()
   for (const room of ['outbox', 'inbox', 'saga', 'run', 'stream', 'operate']) assert.ok(rooms.has(room), room)
 
-  const outbox = createOutbox({ store })
+  const outbox = createOutbox({ ledger })
   await outbox.prepare()
   const inbox = createInbox({ ledger: ledger as Ledger<SqlTx>, consumer: 'billing', background: false })
   const received = { ...message, id: 'm-1', body: '{"amount":7}' }
@@ -125,7 +125,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   const welcome = defineRun('welcome', async (run) => await run.step('one', async () => 1))
   const hourly = schedule('hourly', { run: welcome, input: null, cron: '0 * * * *', catchUp: 'none' })
   const mail = defineQueue('mail', { concurrency: 1 })
-  const given = { store, runs: [welcome], schedules: [hourly], queues: [mail] }
+  const given = { ledger, runs: [welcome], schedules: [hourly], queues: [mail] }
   const engine = await createEngine(given)
   await (await engine.start(welcome, { runId: 'r-1', input: null })).result()
   await engine.stop()

@@ -31,6 +31,7 @@ import {
   type SagaEventShape,
   type Telemetry,
 } from 'onceonly/telemetry'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 /** The shapes that telemetry listens to are those of the real events: this does not compile otherwise. */
 type Fits<Shape, Event extends Shape> = Event
@@ -130,7 +131,7 @@ test('steps of runs are counted by what they came to, under the name of the defi
     return run.step('post', { semantics: 'once' }, () => Promise.reject(new Error('the line went dead')))
   })
   const engine = await createEngine({
-    store,
+    ledger: quietLedger(store),
     runs: [order],
     on(event) {
       telemetry.run(event)

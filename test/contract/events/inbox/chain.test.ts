@@ -3,11 +3,12 @@ import { createLocalBus } from 'onceonly/local'
 import { createOutbox, createRelay } from 'onceonly/outbox'
 import { until } from '../../../../src/testing/until.ts'
 import { messageOf, onInbox } from '../../../support/events/inbox/stage.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 onInbox('what an effect sends leaves with its message, or not at all', {}, async ({ second, store, advance }) => {
-  const outbox = createOutbox({ store })
+  const outbox = createOutbox({ ledger: quietLedger(store) })
   await outbox.prepare()
-  const inbox = await second({}, { outbox })
+  const inbox = await second({}, outbox)
   let runs = 0
   const deliver = (deliveries: number) =>
     inbox.receive(messageOf('m1', { deliveries }), async (_, { outbox: sends }) => {
@@ -31,10 +32,10 @@ onInbox(
   {},
   async (stage) => {
     const { second, another, store } = stage
-    const outbox = createOutbox({ store })
+    const outbox = createOutbox({ ledger: quietLedger(store) })
     await outbox.prepare()
     const bus = createLocalBus({ store, retryMs: 50 })
-    const upstream = await second({ consumer: 'orders' }, { outbox })
+    const upstream = await second({ consumer: 'orders' }, outbox)
     const downstream = another({ consumer: 'ledger', ordered: true })
     const handled = new Map<string, number[]>()
     await downstream.consume<{ account: string; n: number }>(
@@ -44,7 +45,7 @@ onInbox(
         handled.set(account, [...(handled.get(account) ?? []), n])
       },
     )
-    const relay = createRelay({ store, publisher: bus })
+    const relay = createRelay({ ledger: quietLedger(store), publisher: bus })
     const accounts = ['a', 'b', 'c']
     const each = 8
     try {

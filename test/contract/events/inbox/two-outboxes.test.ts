@@ -8,6 +8,7 @@ import { createOutbox, createRelay, type Relay } from 'onceonly/outbox'
 import { sqliteStore } from 'onceonly/sqlite'
 import { until } from '../../../../src/testing/until.ts'
 import { messageOf, onInbox } from '../../../support/events/inbox/stage.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 const TRANSACTION = { timeoutMs: 20_000, lockMs: 10_000, refuseTwinOf: null }
 
@@ -23,14 +24,14 @@ onInbox('messages of two services under one key are two lines', { ordered: true 
   await inbox.consume<string>(bus, { topics: ['orders'] }, (body) => void handled.push(body))
 
   async function service(name: string, own: SqlStore): Promise<Service> {
-    const outbox = createOutbox({ store: own })
+    const outbox = createOutbox({ ledger: quietLedger(own) })
     await outbox.prepare()
     const say = (n: number) =>
       own.transactions.run(
         ({ tx }) => outbox.add(tx, { topic: 'orders', key: 'customer-1', body: `${name}${n}` }),
         TRANSACTION,
       )
-    return { relay: createRelay({ store: own, publisher: bus }), say }
+    return { relay: createRelay({ ledger: quietLedger(own), publisher: bus }), say }
   }
 
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-outboxes-'))

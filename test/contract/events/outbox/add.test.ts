@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { createLedger, isOnceError } from 'onceonly'
+import { isOnceError } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
 import { many, onOutbox, sequences } from '../../../support/events/outbox/ground.ts'
 import { onEveryPlace, sqlStore, who } from '../../../support/place.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 onOutbox('what committed is published as it was added, what was rolled back never', async (ground) => {
   const { outbox, desk, inTx } = ground
@@ -40,7 +41,7 @@ onOutbox(
     })
     await ground.add(again)
     const other = sqlStore(place.another())
-    const twin = createOutbox({ store: other })
+    const twin = createOutbox({ ledger: quietLedger(other) })
     await twin.prepare()
     const two = { ...again, id: 'order-2-paid' }
     await Promise.all([inTx((tx) => outbox.add(tx, two)), inTx((tx) => twin.add(tx, two), other)])
@@ -86,7 +87,7 @@ onOutbox('an id that was rolled back is free', async (ground) => {
 
 onOutbox('commands of a ledger add their messages once, however often they are sent', async (ground) => {
   const { store, outbox, desk } = ground
-  const once = createLedger({ store, outbox, background: false })
+  const once = quietLedger(store, outbox)
   const open = once.operation<number>({ name: 'open', effect: 'transaction' })
   const send = (key: string) =>
     open.run(who(key), 1, async (work) => {
@@ -108,8 +109,8 @@ onOutbox('commands of a ledger add their messages once, however often they are s
 
 onEveryPlace('the first command after a start need not wait for the tables', async (place) => {
   const store = sqlStore(place.store)
-  const outbox = createOutbox({ store })
-  const once = createLedger({ store, outbox, background: false })
+  const once = quietLedger(store)
+  const outbox = createOutbox({ ledger: once })
   const open = once.operation<number>({ name: 'open', effect: 'transaction' })
   await open.run(who('a'), 1, async (work) => work.outbox.add({ topic: 'orders.opened', body: 1 }))
   assert.equal((await outbox.status()).pending, 1)

@@ -6,6 +6,7 @@ import { createRuntime } from '../../../../src/runtime/runtime.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { hurriedRuntime, many, onOutbox, sequences } from '../../../support/events/outbox/ground.ts'
 import { sqlStore } from '../../../support/place.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 onOutbox('order per key is commit order, under many transactions at once', async (ground) => {
   const { outbox, inTx, desk, place } = ground
@@ -232,7 +233,7 @@ onOutbox('what is added while a relay sleeps wakes it', async (ground) => {
   await store.sql.listen(partitionTopic(0), () => {}).ready
   // A relay that never looks by itself: its rests have no end.
   const runtime = { ...createRuntime(), setTimer: () => ({ cancel: () => {} }) }
-  ground.relay({ store, runtime, leaseMs: limits.leaseMaxMs })
+  ground.relay({ ledger: quietLedger(store), runtime, leaseMs: limits.leaseMaxMs })
   await until('the relay has its partitions', () => events.some(({ kind }) => kind === 'balanced'))
   for (let n = 0; n < 8; n++) {
     await ground.add({ topic: 'orders.paid', key: `k-${n}`, body: n })

@@ -7,14 +7,15 @@ import { createSaga } from 'onceonly/saga'
 import { defineImports } from '../../../support/events/saga/imports.ts'
 import { assertHandled, onEveryStage, saved } from '../../../support/events/saga/stage.ts'
 import { sqlStore } from '../../../support/place.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 onEveryStage(
   'all the way round: commands leave by the outbox, and answers come back to the saga',
   async ({ place }) => {
     const store = sqlStore(place.store)
-    const outbox = createOutbox({ store })
+    const ledger = createLedger({ store, background: false })
+    const outbox = createOutbox({ ledger })
     await outbox.prepare()
-    const ledger = createLedger({ store, outbox, background: false })
     const bus = createLocalBus({ store, retryMs: 100 })
     const completed = Promise.withResolvers<void>()
     const saga = createSaga({
@@ -40,7 +41,7 @@ onEveryStage(
       // The process that handled it published nothing: the rows are there all the same.
       assertHandled(await saga.handle(saved('s1', ['a', 'b', 'c'])))
       assert.equal((await outbox.status()).pending, 3)
-      const relay = createRelay({ store, publisher: bus })
+      const relay = createRelay({ ledger: quietLedger(store), publisher: bus })
       try {
         await completed.promise
       } finally {

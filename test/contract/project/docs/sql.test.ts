@@ -20,9 +20,9 @@ const queries = [...page.matchAll(/^## (.+)$\s+```sql\n([\s\S]+?)```/gm)].map(([
 type Row = Readonly<Record<string, unknown>>
 
 async function check(store: SqlStore, ask: (sql: string) => Promise<readonly Row[]>): Promise<void> {
-  const outbox = createOutbox({ store })
+  const once = createLedger({ store, background: false })
+  const outbox = createOutbox({ ledger: once })
   await outbox.prepare()
-  const once = createLedger({ store, outbox, background: false })
   const pay = once.operation<number>({ name: 'pay', effect: 'external' })
   const who = (key: string) => ({ tenant: 'acme', caller: 'shop', key })
   await pay.run(who('order-4711'), 7, async (attempt) => {

@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { createLedger } from 'onceonly'
 import type { Subscriber } from 'onceonly/inbox'
 import type { Config } from '../../../../service/config.ts'
 import { createEvents } from '../../../../service/events/events.ts'
 import type { Log } from '../../../../service/logs.ts'
 import { openBase } from '../../../../service/store.ts'
-import type { Watch } from '../../../../service/watch.ts'
 import { until } from '../../../../src/testing/until.ts'
 
 const TRANSACTION = { timeoutMs: 20_000, lockMs: 10_000, refuseTwinOf: null }
@@ -23,7 +23,8 @@ for (const [name, consume] of [
     const base = openBase(config, null)
     const warned: unknown[] = []
     const log = { warn: (line: unknown) => void warned.push(line) } as unknown as Log
-    const events = createEvents(config, base, log, { relay: () => {} } as unknown as Watch)
+    const once = createLedger({ store: base.store, background: false })
+    const events = createEvents({ config, base, once, log, watch: { relay: () => {} } })
     try {
       await events.outbox.prepare()
       const taken: string[] = []
@@ -44,6 +45,7 @@ for (const [name, consume] of [
       if (name === 'cannot subscribe') assert.match(JSON.stringify(warned[0]), /broker\.failed/)
     } finally {
       events.hold()
+      await once.stop()
       await events.stop()
       await base.stop()
       await rm(dataFolder, { recursive: true, force: true })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createLedger, OnceError, type SqlStore } from 'onceonly'
+import { OnceError, type SqlStore } from 'onceonly'
 import type { IncomingMessage } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
 import { filesOf, getOrCreateJob, markFilesReceived, startParsing } from '../../../../service/imports/jobs.ts'
@@ -17,6 +17,7 @@ import type { Storage, StoredFile } from '../../../../service/imports/uploads/st
 import type { Base } from '../../../../service/store.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { onEveryPlace, sqlStore } from '../../../support/place.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 const CALL = { timeoutMs: 60_000 }
 /** Longer than the lease of the reading process and its grace. */
@@ -47,7 +48,7 @@ function onEveryStage(title: string, body: (stage: Stage) => Promise<void>): voi
       stop: async () => {},
     }
     await store.sql.migrate('imports', migrations)
-    const outbox = createOutbox({ store })
+    const outbox = createOutbox({ ledger: quietLedger(store) })
     await outbox.prepare()
     const storage = await openFolder(folder)
     const opened: { stop(): Promise<void> }[] = []
@@ -69,7 +70,7 @@ function onEveryStage(title: string, body: (stage: Stage) => Promise<void>): voi
           await startParsing(store.sql, searchId, 1)
         },
         parser(given = storage, over = store) {
-          const once = createLedger({ store: over, outbox, background: false })
+          const once = quietLedger(over, outbox)
           const parser = createParser({ once, base, outbox, storage: given, on: () => {} })
           opened.push(parser, once)
           return { ...parser, die: () => once.stop() }

@@ -1,10 +1,11 @@
-import { createLedger, type OutboxPort, type SqlTx } from 'onceonly'
+import { type OutboxPort, type SqlTx } from 'onceonly'
 import type { InboxEvent, IncomingMessage } from 'onceonly/inbox'
 import { createSaga, type SagaEvent } from 'onceonly/saga'
 import { filesOf, type JobState, jobOf } from '../../../../service/imports/jobs.ts'
 import { searchImportJob } from '../../../../service/imports/saga.ts'
 import { migrations } from '../../../../service/imports/schema.ts'
 import { onEveryPlace, sqlOf } from '../../../support/place.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 /** Rows in the place of an outbox: what is in this table was sent, what is not was not. */
 const outbox: OutboxPort<SqlTx> = {
@@ -19,7 +20,7 @@ type CrashStore = Parameters<typeof sqlOf>[0]
 function createReplica(store: CrashStore) {
   const sagaEvents: SagaEvent[] = []
   const inboxEvents: InboxEvent[] = []
-  const ledger = createLedger({ store, outbox, background: false })
+  const ledger = quietLedger(store, outbox)
   const saga = createSaga({
     definition: searchImportJob,
     ledger,

@@ -10,6 +10,7 @@ import { createRows } from '../../../../src/events/outbox/rows.ts'
 import type { Entry } from '../../../../src/runs/entry.ts'
 import { createPuts } from '../../../../src/runs/puts.ts'
 import { createRuntime } from '../../../../src/runtime/runtime.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 import { gatedPool, untilLocked, whileHeld } from '../../../support/stores/postgres/sessions.ts'
 import {
   atEnd,
@@ -108,7 +109,7 @@ testPostgres('a takeover of a run and a write to its journal wait for each other
   const store = await openStore(t, { schema })
   const pool = await freshPool(t)
   const run = defineRun('charge', async () => 'done')
-  const engine = await createEngine({ store, runs: [run] })
+  const engine = await createEngine({ ledger: quietLedger(store), runs: [run] })
   await (await engine.start(run, { runId: 'r1', input: null })).result()
   await engine.stop()
   const [row] = await store.sql.query<{ fence: string }>("SELECT fence FROM onceonly_runs WHERE id = 'r1'")
@@ -143,7 +144,7 @@ testPostgres('a takeover of a run and a write to its journal wait for each other
 testPostgres('two relays that reach for the same partitions never hold one together', async (t) => {
   const schema = freshSchema()
   const [a, b] = [await openStore(t, { schema }), await openStore(t, { schema })]
-  await createOutbox({ store: a }).prepare()
+  await createOutbox({ ledger: quietLedger(a) }).prepare()
   const settings = { runtime: { ...createRuntime(), random: () => 0 }, leaseMs: 60_000 }
   const two = createLeases(b.sql, { ...settings, relay: 'two' })
   // The first has taken its share, and has not committed when the second reaches for the same rows.
@@ -161,7 +162,7 @@ testPostgres('two relays that reach for the same partitions never hold one toget
 
 testPostgres('rows are put behind a parked line only, not behind one that is tried again', async (t) => {
   const store = await openStore(t)
-  const outbox = createOutbox({ store })
+  const outbox = createOutbox({ ledger: quietLedger(store) })
   await outbox.prepare()
   await store.transactions.run(({ tx }) => outbox.add(tx, { topic: 'a', key: 'k', body: {}, id: 'm1' }), TRANSACTION)
   const leases = createLeases(store.sql, { runtime: createRuntime(), relay: 'one', leaseMs: 60_000 })
@@ -234,9 +235,8 @@ testPostgres('a sweep leaves a saga whose end was put off while it waited for it
   const schema = freshSchema()
   const store = await openStore(t, { schema })
   const pool = await freshPool(t)
-  const outbox = createOutbox({ store })
-  await outbox.prepare()
-  const ledger = createLedger({ store, outbox, background: false })
+  const ledger = quietLedger(store)
+  await createOutbox({ ledger }).prepare()
   const saga = createSaga({ definition: orders, ledger })
   atEnd(t, async () => {
     await saga.stop()

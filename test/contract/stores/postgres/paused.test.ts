@@ -6,6 +6,7 @@ import { postgresStore } from 'onceonly/postgres'
 import { createEngine, defineRun } from 'onceonly/run'
 import { createLeases } from '../../../../src/events/outbox/leases.ts'
 import { createRuntime } from '../../../../src/runtime/runtime.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 import { gatedPool } from '../../../support/stores/postgres/sessions.ts'
 import { atEnd, freshPool, freshSchema, openStore, testPostgres } from '../../../support/stores/postgres/store.ts'
 
@@ -15,7 +16,7 @@ testPostgres('a relay counts its lease from before it asked for it', async (t) =
   const pool = gatedPool(await freshPool(t))
   const store = postgresStore(pool, { schema: freshSchema() })
   atEnd(t, () => store.stop())
-  await createOutbox({ store }).prepare()
+  await createOutbox({ ledger: quietLedger(store) }).prepare()
   let now = 0
   const runtime = { ...createRuntime(), monotonicMs: () => now }
   const leases = createLeases(store.sql, { runtime, relay: 'one', leaseMs: 60_000 })
@@ -49,7 +50,7 @@ testPostgres('a worker whose lease ended while it wrote its intent does not act'
     }),
   )
   const engine = await createEngine({
-    store,
+    ledger: quietLedger(store),
     runs: [run],
     runtime: { ...runtime, monotonicMs: () => runtime.monotonicMs() + paused },
     on: ({ kind }) => {

@@ -53,14 +53,15 @@ testPostgres('a pool ends after ledger, engine and relay were stopped, in any or
     [0, 1, 2],
     [2, 1, 0],
     [1, 2, 0],
+    // The ledger ends what was made from it.
+    [0],
   ]) {
     const { pool, store } = await opened()
-    const outbox = createOutbox({ store })
-    await outbox.prepare()
-    const ledger = createLedger({ store, outbox })
-    const engine = await createEngine({ store, runs: [run], pollMs: 20 })
+    const ledger = createLedger({ store })
+    await createOutbox({ ledger }).prepare()
+    const engine = await createEngine({ ledger, runs: [run], pollMs: 20 })
     const publish = async (messages: readonly unknown[]) => messages.map(() => ({ kind: 'confirmed' }) as const)
-    const relay = createRelay({ store, publisher: { name: 'desk', publish } })
+    const relay = createRelay({ ledger, publisher: { name: 'desk', publish } })
     assert.equal(await (await engine.start(run, { runId: 'r1', input: null })).result(), 'charged')
     const parts = [ledger, engine, relay]
     for (const at of order) await parts[at]?.stop()

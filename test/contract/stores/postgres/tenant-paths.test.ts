@@ -12,8 +12,8 @@ async function twoStores(t: TestContext) {
   const [own, tenant] = [freshSchema(), freshSchema()]
   const open = async (schema: string) => {
     const store = await openStore(t, { schema }, pool)
-    const outbox = createOutbox({ store })
-    const ledger = createLedger({ store, outbox, background: false })
+    const ledger = createLedger({ store, background: false })
+    createOutbox({ ledger })
     atEnd(t, () => ledger.stop())
     const place = ledger.operation<null>({ name: 'order.create', effect: 'transaction' })
     const add = (key: string, before: (query: (text: string) => Promise<unknown>) => Promise<unknown>) =>
@@ -22,7 +22,7 @@ async function twoStores(t: TestContext) {
         await emit.add({ topic: 'order', body: key })
       })
     const topics = async () => (await store.sql.query('SELECT body FROM onceonly_outbox_rows')).length
-    return { store, add, topics }
+    return { store, ledger, add, topics }
   }
   const [ours, theirs] = [await open(own), await open(tenant)]
   await theirs.add('first', async () => undefined)
@@ -57,7 +57,7 @@ testPostgres('a transactional step is recorded in the journal of its own store',
       return 'placed'
     }),
   )
-  const engine = await createEngine({ store: ours.store, runs: [order] })
+  const engine = await createEngine({ ledger: ours.ledger, runs: [order] })
   atEnd(t, () => engine.stop())
   const handle = await engine.start(order, { runId: 'r-1', input: null })
   assert.equal(await handle.result(), 'placed')

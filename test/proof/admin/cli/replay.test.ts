@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { createEngine, defineRun } from 'onceonly/run'
 import { sqliteStore } from 'onceonly/sqlite'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-cli-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -52,7 +53,7 @@ test('runs are replayed by one command: identical, diverged, many at once', asyn
     await run.step('mail', { channel }, () => ({ to: input.name, text: 'hello' }))
     return 'done'
   })
-  const engine = await createEngine({ store, runs: [welcome] })
+  const engine = await createEngine({ ledger: quietLedger(store), runs: [welcome] })
   const handles = await Promise.all(
     Array.from({ length: 30 }, (_, n) => engine.start(welcome, { runId: `r-${n}`, input: { name: `n${n}` } })),
   )

@@ -2,6 +2,7 @@ import type { Publisher } from 'onceonly/outbox'
 import { createRelay } from 'onceonly/outbox'
 import type { Address } from '../../../support/place.ts'
 import { openStore, sqlStore } from '../../../support/place.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 import { listen, readTask, report } from '../../crash/member.ts'
 import type { BrokerAddress } from './broker.ts'
 import { openBroker } from './broker.ts'
@@ -27,7 +28,7 @@ const publisher: Publisher = {
   },
 }
 const relay = createRelay({
-  store: sqlStore(store),
+  ledger: quietLedger(sqlStore(store)),
   publisher,
   leaseMs: task.leaseMs,
   on(event) {

@@ -10,6 +10,7 @@ import { until } from '../../../../src/testing/until.ts'
 import type { Child } from '../../../support/crew.ts'
 import type { Place } from '../../../support/place.ts'
 import { sqlStore } from '../../../support/place.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 import type { BrokerAddress, OpenBroker } from './broker.ts'
 import { openBroker } from './broker.ts'
 
@@ -53,7 +54,7 @@ const TRANSACTION = { timeoutMs: 30_000, lockMs: 20_000, refuseTwinOf: null }
 export async function runStorm(place: Place, storm: Storm): Promise<StormFigures> {
   const startedMs = performance.now()
   const store = sqlStore(place.store)
-  const outbox = createOutbox({ store })
+  const outbox = createOutbox({ ledger: quietLedger(store) })
   await outbox.prepare()
   const book = createBook()
   const broker = await openBroker(storm.broker, sqlStore(place.another()))

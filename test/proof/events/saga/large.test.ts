@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { createLedger } from 'onceonly'
 import { createSaga, defineSaga, event, ignore } from 'onceonly/saga'
 import { assertHandled, onEveryStage, outbox } from '../../../support/events/saga/stage.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 
 interface Project {
   readonly questions: { readonly text: string; answer: string | null }[]
@@ -62,7 +62,7 @@ onEveryStage('an instance of 1.45 MB makes handling slow, and still nothing doub
   assert.ok(JSON.stringify(project()).length > DOCUMENT_BYTES)
   const replicas = Array.from({ length: 3 }, () => {
     const store = place.another()
-    const ledger = createLedger({ store, outbox, background: false })
+    const ledger = quietLedger(store, outbox)
     // Without the partitioner everything meets, also inside of one process.
     const options = { ledger, background: false, partition: false }
     const conflictDelaysMs = Array.from({ length: 60 }, () => 50)

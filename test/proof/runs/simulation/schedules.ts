@@ -1,5 +1,6 @@
 import { createEngine, defineRun, schedule } from 'onceonly/run'
 import { DAY, HOUR, MINUTE } from '../../../../src/ledger/core/limits.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 import type { SimulatedProcess } from '../../../support/simulation.ts'
 import { createSimulation } from '../../../support/simulation.ts'
 import { createSimulatedDatabase } from './database.ts'
@@ -48,7 +49,13 @@ export async function simulateSchedules(seed: number): Promise<SimulatedSchedule
       schedule('daily', { run: report, input, cron: '30 2 * * *', timezone: 'Europe/Berlin' }),
     ]
     const store = database.connect(process, wire)
-    return await createEngine({ store, runs: [report], schedules, runtime: process.runtime, ...timing })
+    return await createEngine({
+      ledger: quietLedger(store),
+      runs: [report],
+      schedules,
+      runtime: process.runtime,
+      ...timing,
+    })
   }
 
   /** One worker after the other: each of them ends in its own way. */

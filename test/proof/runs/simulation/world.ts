@@ -2,6 +2,7 @@ import type { RunContext } from 'onceonly/run'
 import { createEngine, defineRun } from 'onceonly/run'
 import { HOUR, MINUTE } from '../../../../src/ledger/core/limits.ts'
 import type { Random } from '../../../../src/testing/random.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 import type { SimulatedProcess } from '../../../support/simulation.ts'
 import { createSimulation } from '../../../support/simulation.ts'
 import { createSimulatedDatabase } from './database.ts'
@@ -95,7 +96,7 @@ export async function simulateRuns(seed: number, size: Size = {}): Promise<Simul
     const hasty = defineRun('hasty', body, { timeoutMs: 20 * MINUTE })
     const store = database.connect(process, wire)
     const engine = await createEngine({
-      store,
+      ledger: quietLedger(store),
       runs: [program, hasty, leaf],
       queues: [line],
       runtime: process.runtime,

@@ -8,6 +8,7 @@ import { createEngine, defineRun } from 'onceonly/run'
 import type { Pool } from 'pg'
 import { until } from '../../../../src/testing/until.ts'
 import { startPgbouncer } from '../../../../tools/servers/pgbouncer.ts'
+import { quietLedger } from '../../../support/quiet-ledger.ts'
 import { databaseUrl, freshPool, freshSchema, testPostgres } from '../../../support/stores/postgres/store.ts'
 
 /** Pools of one connection, and pools behind PgBouncer in transaction mode. */
@@ -18,9 +19,9 @@ async function shop(t: TestContext, pool: Pool) {
   const schema = freshSchema()
   const store = postgresStore(pool, { schema })
   await store.sql.migrate('shop', [{ version: 1, oldestCode: 1, up: () => ['CREATE TABLE orders (name text)'] }])
-  const outbox = createOutbox({ store })
+  const once = createLedger({ store })
+  const outbox = createOutbox({ ledger: once })
   await outbox.prepare()
-  const once = createLedger({ store, outbox })
   t.after(async () => {
     await once.stop()
     await store.stop()
@@ -72,7 +73,7 @@ for (const [name, open] of Object.entries(poolers)) {
         return messages.map(() => ({ kind: 'confirmed' }))
       },
     }
-    const relay = createRelay({ store, publisher })
+    const relay = createRelay({ ledger: quietLedger(store), publisher })
     await until('the messages are published', () => taken.length === keys.length)
     await relay.stop()
     const run = defineRun('ship', async (context, input: string) => {
@@ -82,7 +83,7 @@ for (const [name, open] of Object.entries(poolers)) {
         return packed
       })
     })
-    const engine = await createEngine({ store, runs: [run] })
+    const engine = await createEngine({ ledger: quietLedger(store), runs: [run] })
     const handle = await engine.start(run, { runId: 'r', input: 'box' })
     assert.equal(await handle.result({ waitMs: 60_000 }), 'box packed')
     await engine.stop()

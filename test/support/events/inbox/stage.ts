@@ -1,4 +1,4 @@
-import type { Ledger, LedgerOptions, SqlStore, SqlTx, TransactionalStore } from 'onceonly'
+import type { Ledger, OutboxPort, SqlStore, SqlTx } from 'onceonly'
 import type { Inbox, InboxEvent, InboxOptions, IncomingMessage } from 'onceonly/inbox'
 import { createInbox } from 'onceonly/inbox'
 import type { Bench } from '../../ledger/worlds.ts'
@@ -14,7 +14,7 @@ export interface Stage {
   written(): Promise<readonly string[]>
   advance(ms: number): Promise<void>
   /** The same consumer in another process: its own store, ledger and inbox on the same data. */
-  second(options?: Options, ledger?: Partial<LedgerOptions<TransactionalStore<unknown>>>): Promise<Inbox<SqlTx>>
+  second(options?: Options, outbox?: OutboxPort<never>): Promise<Inbox<SqlTx>>
   /** Another consumer beside it. */
   another(options: Options): Inbox<SqlTx>
 }
@@ -45,9 +45,10 @@ export function onInbox(title: string, options: Options, body: (stage: Stage) =>
         write: (tx, row) => world.write(tx, row),
         written: () => world.written(),
         advance: (ms) => world.advance(ms),
-        async second(own = options, ledgerOptions = {}) {
-          const store = await world.another()
-          return open(await second({ ...ledgerOptions, store }), own)
+        async second(own = options, outbox) {
+          const ledger = await second({ store: await world.another() })
+          if (outbox !== undefined) ledger.setOutbox(outbox)
+          return open(ledger, own)
         },
         another: (own) => open(once, { ...options, ...own }),
       })

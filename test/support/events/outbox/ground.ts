@@ -5,6 +5,7 @@ import { createRuntime, type Runtime } from '../../../../src/runtime/runtime.ts'
 import { until } from '../../../../src/testing/until.ts'
 import type { Place } from '../../place.ts'
 import { onEveryPlaceAtOnce, sqlStore } from '../../place.ts'
+import { quietLedger } from '../../quiet-ledger.ts'
 
 const TRANSACTION = { timeoutMs: 20_000, lockMs: 10_000, refuseTwinOf: null }
 
@@ -79,7 +80,7 @@ export function hurriedRuntime(): Runtime & { readonly rests: number } {
 export function onOutbox(title: string, body: (ground: Ground) => Promise<void>): void {
   onEveryPlaceAtOnce(title, async (place) => {
     const store = sqlStore(place.store)
-    const outbox = createOutbox({ store })
+    const outbox = createOutbox({ ledger: quietLedger(store) })
     await outbox.prepare()
     const desk = createDesk()
     const events: RelayEvent[] = []
@@ -96,7 +97,7 @@ export function onOutbox(title: string, body: (ground: Ground) => Promise<void>)
       add: (message) => inTx((tx) => outbox.add(tx, message)),
       relay(options = {}) {
         const relay = createRelay({
-          store: sqlStore(place.another()),
+          ledger: quietLedger(sqlStore(place.another())),
           publisher: desk,
           on: (event) => events.push(event),
           backoff: { baseMs: 5, capMs: 20 },

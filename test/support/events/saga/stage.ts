@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
-import { createLedger } from 'onceonly'
 import type { InboxEvent, IncomingMessage, Receipt } from 'onceonly/inbox'
 import type { Saga, SagaEvent, SagaOptions } from 'onceonly/saga'
 import { createSaga } from 'onceonly/saga'
 import type { CrashStore, Place } from '../../place.ts'
 import { onEveryPlaceAtOnce, sqlOf } from '../../place.ts'
+import { quietLedger } from '../../quiet-ledger.ts'
 import type { Hooks, ImportData } from './imports.ts'
 import { defineImports, events } from './imports.ts'
 
@@ -45,7 +45,7 @@ export function createReplica(
 ): Replica {
   const seen: SagaEvent[] = []
   const inboxEvents: InboxEvent[] = []
-  const ledger = createLedger({ store, outbox: port, background: false })
+  const ledger = quietLedger(store, port)
   const saga = createSaga({
     definition: defineImports(hooks),
     ledger,

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { createLedger } from 'onceonly'
+import type { SqlStore } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
-import { createEngine, defineQueue, defineRun, type EngineOptions, schedule } from 'onceonly/run'
+import { createEngine, defineQueue, defineRun, schedule } from 'onceonly/run'
 import { createMemoryStorage, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { claim } from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
+import { quietLedger } from '../../quiet-ledger.ts'
 import type { Cluster, TestServer } from '../cluster.ts'
 import type { MailServer } from '../messages/mail.ts'
 import { makeLead, start, store, untilState } from '../outreach/outreach.ts'
@@ -41,11 +42,11 @@ async function makeAged({ store: on }: Cluster, one: TestServer) {
   // As a process leaves it that was killed: claimed, and never settled.
   const request = claim('dead-process')
   await on.claims.apply(request, CALL)
-  return { missingFile, deadProcess: request.id, ...(await makeForgotten(on as EngineOptions['store'])) }
+  return { missingFile, deadProcess: request.id, ...(await makeForgotten(on)) }
 }
 
 /** What the processes of another program leave behind that does not come back: a run, a schedule, runs in queues. */
-async function makeForgotten(on: EngineOptions['store']) {
+async function makeForgotten(on: Cluster['store']) {
   const forgotten = defineRun('forgotten', (run) => run.sleep('rest', 1 * MINUTES))
   const call = defineRun('call', (run) =>
     run.step('ring', () => {
@@ -56,7 +57,7 @@ async function makeForgotten(on: EngineOptions['store']) {
   const mails = defineQueue('mails')
   const calls = defineQueue('calls', { perKey: 1 })
   await using engine = await createEngine({
-    store: on,
+    ledger: quietLedger(on),
     runs: [forgotten, call],
     schedules: [nightly],
     queues: [mails, calls],
@@ -126,9 +127,8 @@ async function makeRuns(one: TestServer) {
 
 /** An event that another team publishes, without what its readers need. */
 async function breakEvent({ store: on }: Cluster): Promise<string> {
-  const sql = on as EngineOptions['store']
-  const outbox = createOutbox({ store: sql })
-  const ledger = createLedger({ store: sql, outbox, background: false })
+  const ledger = quietLedger(on as SqlStore)
+  createOutbox({ ledger })
   const publish = ledger.operation<null>({ name: 'other.publish', effect: 'transaction' })
   const identity = { tenant: 'other', caller: 'team', key: 'broken-1' }
   const messageId = await publish.run(identity, null, async (context) => {

@@ -27,9 +27,9 @@ test('a bucket that publishes to the broker: absent, away, there, replaced, fore
   try {
     const store = sqlStore(place.store)
     await store.sql.migrate('imports', migrations)
-    const outbox = createOutbox({ store })
+    const once = createLedger({ store, background: false })
+    const outbox = createOutbox({ ledger: once })
     await outbox.prepare()
-    const once = createLedger({ store, outbox, background: false })
     const now = () => store.clock.now(CALL)
     const base: Base = { store, sql: store.sql, now, advance: async () => {}, stop: async () => {} }
     const storage = await openBucket({

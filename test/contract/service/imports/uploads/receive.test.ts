@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createLedger, type SqlStore } from 'onceonly'
+import type { SqlStore } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
 import { migrations } from '../../../../../service/imports/schema.ts'
 import { insertSearch } from '../../../../../service/imports/searches.ts'
@@ -9,6 +9,7 @@ import { readNotification } from '../../../../../service/imports/uploads/s3.ts'
 import { createLog } from '../../../../../service/logs.ts'
 import type { Base } from '../../../../../service/store.ts'
 import { onEveryPlace, sqlStore } from '../../../../support/place.ts'
+import { quietLedger } from '../../../../support/quiet-ledger.ts'
 
 const CALL = { timeoutMs: 5_000 }
 const ROUNDS = 20
@@ -30,11 +31,11 @@ function baseOf(store: SqlStore): Base {
 onEveryPlace('of many last files at once one completes the set, and says so', async (place) => {
   const store = sqlStore(place.store)
   await store.sql.migrate('imports', migrations)
-  const outbox = createOutbox({ store })
+  const outbox = createOutbox({ ledger: quietLedger(store) })
   await outbox.prepare()
   const ledgers = [store, sqlStore(place.another()), sqlStore(place.another())].map((each) => ({
     base: baseOf(each),
-    once: createLedger({ store: each, outbox, background: false }),
+    once: quietLedger(each, outbox),
   }))
   const receivers = ledgers.map((parts) => createReceiver({ ...parts, storage, on: () => {}, log }))
   try {

@@ -29,8 +29,7 @@ assert.deepEqual(answers, [{ placed: 'lamp' }, { placed: 'lamp' }])
 
 const order = { item: 'chair' }
 const identity = { tenant: 'acme', caller: 'shop', key: 'click-2' }
-const transactions = kysely(db)
-const outbox = createOutbox({ store: postgresStore(pool), transactions })
+const outbox = createOutbox({ ledger: once })
 await outbox.prepare()
 
 await db.transaction().execute(async (trx) => {
