@@ -74,10 +74,10 @@ export interface SqlSeam {
    */
   wake(topic: RoomTopic): string
   /**
-   * Listeners hear at once of what wakes their topic, and within a second of any other change of the store, by whichever
-   * process. So they need no poll of their own to find out what others wrote: they sleep until something of theirs is due.
-   * A wake is a hint: it may come for nothing, and rarely it is lost, so that they look now and then all the same
-   * (`limits.safetyPollMs`).
+   * Listeners hear at once of what wakes their topic, and of any other change of the store, by whichever process, within a
+   * second, or five when it is the first change of a store that was quiet. So they need no poll of their own to find out
+   * what others wrote: they sleep until something of theirs is due. A wake is a hint: it may come for nothing, and rarely it
+   * is lost, so that they look now and then all the same (`limits.safetyPollMs`).
    */
   listen(topic: RoomTopic, wake: (cause: WakeCause) => void): Watch
 }

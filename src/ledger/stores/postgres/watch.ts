@@ -9,6 +9,7 @@ import type { Clients } from './clients.ts'
 import type { Connection } from './connection.ts'
 import type { PgNotification } from './driver.ts'
 import { errors } from './errors.ts'
+import { createLooks, LOOK_MS, type Looks, pause } from './looks.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
 import { createSnapshots, SNAPSHOT_SQL } from './snapshots.ts'
@@ -31,11 +32,6 @@ export interface Watchers {
 
 /** Connecting, and each sign of life, must be answered within this. */
 const ANSWER_MS = 10 * SECOND
-/**
- * One short statement this often says whether anything was committed, for all listeners together; and that the connection
- * lives.
- */
-const LOOK_EVERY_MS = 1 * SECOND
 const RECONNECT = { baseMs: 100, capMs: 5 * SECOND }
 /** Without a session of our own there are no notifications. What another process changed is noticed this much later at most. */
 const POLL_MS = 500
@@ -44,6 +40,8 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
   const wakes = new Set<Wake>()
   const ears = new Set<Ear>()
   const snapshots = createSnapshots()
+  /** Callers that wait for records have little time. */
+  const looks = createLooks(() => wakes.size > 0)
   let listener: Listener | null = null
   let ending: Promise<unknown> = Promise.resolve()
 
@@ -52,6 +50,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
   }
 
   function heard(payload: string | null): void {
+    looks.rouse()
     if (payload === null || !payload.startsWith(ROOM)) tell(payload === null ? null : [payload])
     if (payload === null || payload === ROOM + EVERY_TOPIC) return wakeEars('topic')
     for (const { topic, wake } of ears) if (payload === ROOM + topic) wake('topic')
@@ -63,7 +62,9 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
 
   /** Null when the server could not say. */
   function looked(snapshot: string | null): void {
-    if (snapshot !== null && !snapshots.hasChanged(snapshot)) return
+    const hasChanged = snapshot === null || snapshots.hasChanged(snapshot)
+    looks.looked(hasChanged)
+    if (!hasChanged) return
     if (clients.mode() === 'session') return wakeEars('change')
     // There are no notifications: whatever changed may be what they wait for.
     wakeEars('topic')
@@ -74,7 +75,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
    * One connection for all watches. What waits for records keeps its watch for a while, so that it is not made anew.
    */
   function ready(): Promise<void> {
-    listener ??= createListener(clients, names, { heard, looked })
+    listener ??= createListener(clients, names, { heard, looked, looks })
     return listener.ready()
   }
 
@@ -102,6 +103,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
     watch: (wake) => {
       // A function may watch twice, and each of its watches ends by itself.
       const own: Wake = (ids) => wake(ids)
+      looks.rouse()
       return watchOf(wakes, own)
     },
     wake: (topic) => wake(checkRoomTopic(topic)),
@@ -144,13 +146,15 @@ interface Heard {
   heard(payload: string | null): void
   /** What is committed on the server, in its own words; null when it did not say. */
   looked(snapshot: string | null): void
+  /** For all listeners together, so that none of them polls; and a sign of life. */
+  readonly looks: Looks
 }
 
 /**
  * One connection that does nothing but LISTEN. It comes back by itself, and then says that anything may have changed. Where
  * a connection leads to another session in every transaction it would hear nothing: then it only looks.
  */
-function createListener(clients: Clients, names: Names, { heard, looked }: Heard): Listener {
+function createListener(clients: Clients, names: Names, { heard, looked, looks }: Heard): Listener {
   const stopping = new AbortController()
   let ready = Promise.withResolvers<void>()
   const life = live()
@@ -181,9 +185,9 @@ function createListener(clients: Clients, names: Names, { heard, looked }: Heard
 
   /** Meanwhile listeners look for themselves, once a second. */
   async function pauseLooking(ms: number): Promise<void> {
-    for (let leftMs = ms; leftMs > 0 && !stopping.signal.aborted; leftMs -= LOOK_EVERY_MS) {
+    for (let leftMs = ms; leftMs > 0 && !stopping.signal.aborted; leftMs -= LOOK_MS) {
       looked(null)
-      await pause(Math.min(leftMs, LOOK_EVERY_MS), stopping.signal)
+      await pause(Math.min(leftMs, LOOK_MS), stopping.signal)
     }
   }
 
@@ -248,7 +252,7 @@ function createListener(clients: Clients, names: Names, { heard, looked }: Heard
     connection.whenBroken(() => over.abort())
     const either = AbortSignal.any([over.signal, stopping.signal])
     for (;;) {
-      await pause(LOOK_EVERY_MS, either)
+      await looks.due(either)
       if (either.aborted) break
       const deadline = createDeadline(ANSWER_MS, stopping.signal)
       await look(connection, deadline).finally(() => deadline.end())
@@ -264,17 +268,4 @@ function createListener(clients: Clients, names: Names, { heard, looked }: Heard
       await life
     },
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done)
-    if (signal.aborted) done()
-  })
 }
