@@ -43,13 +43,15 @@ export function createLapsedScan(tables: RecordTables): LapsedScan {
    * young while a smaller fence may still appear, and so are fences that were not granted yet: they came back with a record
    * that a reset lost. Young ones are looked at again by every search.
    */
-  async function lookFurther(query: TableQuery, budgetMs: number): Promise<Fence[]> {
+  async function lookFurther(query: TableQuery, budgetMs: number): Promise<{ young: Fence[]; now: number | null }> {
     const untilMs = performance.now() + budgetMs
     const young: Fence[] = []
     let settled = true
+    let now: number | null = null
     for (let at = seenTo; open.size < OPEN_MOST && performance.now() < untilMs; ) {
       const rows = await query(texts.scan, [at, stepRows])
       const [page] = rows
+      now = numberOf(page?.['now'])
       const last = numberOf(page?.['last'])
       if (page === undefined || last === null) break
       const youngest = numberOf(page['young'])
@@ -66,17 +68,17 @@ export function createLapsedScan(tables: RecordTables): LapsedScan {
       if (youngest !== null) settled = false
       if (Number(page['looked']) < stepRows) break
     }
-    return young
+    return { young, now }
   }
 
   return async (query, { from, limit, call }) => {
-    const young = await lookFurther(query, call.timeoutMs * SCAN_SHARE)
+    const { young, now: lookedAt } = await lookFurther(query, call.timeoutMs * SCAN_SHARE)
     const asked = [...new Set([...open, ...young])].filter((fence) => fence >= from).toSorted((a, b) => a - b)
     const lapsed: Fence[] = []
     let next: Fence | null = null
-    let now: number
-    let at = 0
-    do {
+    let now = lookedAt
+    // Where nothing is in progress there is no second question, but for the time if it is not known yet.
+    for (let at = 0; now === null || (at < asked.length && lapsed.length < limit); at += askedMost) {
       const part = asked.slice(at, at + askedMost)
       const found = await query(texts.ask, [dialect.numbersValue(part)])
       const running = new Set(found.flatMap(({ fence }) => numberOf(fence) ?? []))
@@ -84,8 +86,7 @@ export function createLapsedScan(tables: RecordTables): LapsedScan {
       next ??= part.find((fence) => running.has(fence)) ?? null
       for (const row of found) if (Number(row['lapsed']) === 1) lapsed.push(Number(row['fence']))
       now = Number(found[0]?.['now'])
-      at += askedMost
-    } while (at < asked.length && lapsed.length < limit)
+    }
     const rows: LedgerRecord[] = []
     for (const part of partsOf(lapsed.toSorted((a, b) => a - b).slice(0, limit), askedMost)) {
       rows.push(...(await query(texts.rows, [dialect.numbersValue(part)])).map(recordOf))
@@ -109,12 +110,12 @@ function statementsOf(tables: RecordTables): Record<'scan' | 'ask' | 'rows', str
         WHERE page.claimed_at > moment.now - ${inFlightMs} OR page.fence > moment.last_fence
       ),
       summary AS (
-        SELECT (SELECT count(*) FROM page) AS looked, (SELECT max(fence) FROM page) AS last,
+        SELECT (SELECT now FROM moment) AS now, (SELECT count(*) FROM page) AS looked, (SELECT max(fence) FROM page) AS last,
           (SELECT fence FROM young) AS young,
           (SELECT max(fence) FROM page
            WHERE fence < coalesce((SELECT fence FROM young), ${Number.MAX_SAFE_INTEGER})) AS old_to
       )
-      SELECT summary.looked, summary.last, summary.young, summary.old_to, page.fence AS running
+      SELECT summary.now, summary.looked, summary.last, summary.young, summary.old_to, page.fence AS running
       FROM summary LEFT JOIN page ON page.${RUNNING}`,
     ask: `
       SELECT moment.now, r.fence, CASE WHEN ${dueAt} + ${limits.leaseGraceMs} <= moment.now THEN 1 ELSE 0 END AS lapsed
