@@ -1,4 +1,5 @@
 import { limits } from '../../ledger/core/limits.ts'
+import { hasEnded } from '../../ledger/store/ended.ts'
 import { numberOrNull, type RowOf, type SqlSeam } from '../../ledger/store/sql.ts'
 
 /** The earlier failures of a message. */
@@ -29,7 +30,7 @@ export interface Failures {
   delay(message: string, retryAt: number): Promise<void>
   forget(message: string): Promise<void>
   /** Removes a bounded number of those past their end. */
-  sweep(now: number): Promise<number>
+  sweep(): Promise<number>
 }
 
 type Row = RowOf<never, 'failures' | 'unfinished' | 'failed_at' | 'retry_at' | 'expires_at', 'failure'>
@@ -113,12 +114,12 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
     async forget(message) {
       await sql.query('DELETE FROM onceonly_inbox_failures WHERE consumer = ? AND message = ?', [consumer, message])
     },
-    async sweep(now) {
+    async sweep() {
+      if (!(await hasEnded(sql, { table: 'onceonly_inbox_failures', column: 'expires_at' }))) return 0
       const gone = await sql.query(
         `DELETE FROM onceonly_inbox_failures WHERE (consumer, message) IN (
-           SELECT consumer, message FROM onceonly_inbox_failures WHERE expires_at <= ? LIMIT ${limits.sweepRows}
+           SELECT consumer, message FROM onceonly_inbox_failures WHERE expires_at <= (SELECT ${sql.now}) LIMIT ${limits.sweepRows}
          ) RETURNING 1`,
-        [now],
       )
       return gone.length
     },

@@ -69,10 +69,9 @@ export function createInbox<Tx>(given: InboxOptions<Tx>): Inbox<Tx> {
   const consuming = new Map<string, InboxEffect<SqlTx>>()
   const sweep = async () => {
     await parts.ready()
-    const now = await parts.now()
     let removed = 0
     for (let step = 0; step < limits.sweepSteps; step++) {
-      const gone = await parts.failures.sweep(now)
+      const gone = await parts.failures.sweep()
       removed += gone
       if (gone < limits.sweepRows) break
     }

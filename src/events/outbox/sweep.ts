@@ -1,4 +1,5 @@
 import { limits } from '../../ledger/core/limits.ts'
+import { hasEnded } from '../../ledger/store/ended.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import type { RelayParts } from './parts.ts'
 
@@ -44,7 +45,8 @@ export function createSweeper(sql: SqlSeam, { settings, leases, emit }: RelayPar
   return {
     async round() {
       let removed = 0
-      for (let step = 0; step < limits.sweepSteps; step++) {
+      const anyIds = await hasEnded(sql, { table: 'onceonly_outbox_ids', column: 'added_at' }, settings.idMs)
+      for (let step = 0; anyIds && step < limits.sweepSteps; step++) {
         const gone = await ids()
         removed += gone
         if (gone < limits.sweepRows) break

@@ -1,3 +1,4 @@
+import { hasEnded } from '../../ledger/store/ended.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { ownTransaction } from '../../ledger/store/wing-tables.ts'
@@ -24,6 +25,8 @@ export function createSweeper(machine: Machine, store: SqlStore, emit: SagaListe
 
   return {
     async round() {
+      const own = { table: 'onceonly_saga_instances', column: 'ends_at', where: 'saga = ?', values: [saga] }
+      if (!(await hasEnded(store.sql, own))) return 0
       let removed = 0
       for (let steps = 0; steps < sagaLimits.sweepSteps; steps++) {
         const gone = await step()

@@ -1,3 +1,4 @@
+import { hasEnded } from './ended.ts'
 import type { SqlSeam } from './sql.ts'
 
 /**
@@ -39,6 +40,7 @@ export function createMembers({ query, now }: Pick<SqlSeam, 'query' | 'now'>, ta
       await query(`DELETE FROM ${table} WHERE id = ?`, [id])
     },
     async removeLapsed(agoMs = 0) {
+      if (!(await hasEnded({ query, now }, { table, column: 'lease_until' }, agoMs))) return
       await query(`DELETE FROM ${table} WHERE lease_until <= ${now} - ?`, [agoMs])
     },
   }

@@ -1,4 +1,5 @@
 import { limits } from '../../../ledger/core/limits.ts'
+import { hasEnded } from '../../../ledger/store/ended.ts'
 import type { LeaseSql } from '../../../ledger/store/leases.ts'
 import { createLeaseSql } from '../../../ledger/store/leases.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
@@ -103,6 +104,9 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
     putOff: (deliveries, delayMs) => leases.release(deliveries, { delayMs }),
     giveBack: (deliveries) => leases.release(deliveries, { set: 'deliveries = deliveries - 1' }),
     async expire(keepMs) {
+      const where = 'seq = (SELECT min(seq) FROM onceonly_local_deliveries)'
+      const first = { table: 'onceonly_local_deliveries', column: 'published_at', where }
+      if (!(await hasEnded(sql, first, keepMs))) return 0
       const oldest = 'SELECT seq FROM onceonly_local_deliveries ORDER BY seq LIMIT ?'
       const text = `DELETE FROM onceonly_local_deliveries
         WHERE seq IN (${oldest}) AND published_at <= ${now} - ? RETURNING seq`
