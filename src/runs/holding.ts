@@ -1,5 +1,6 @@
 import { limits } from '../ledger/core/limits.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
+import { hasEnded } from '../ledger/store/ended.ts'
 import { createLeaseSql } from '../ledger/store/leases.ts'
 import type { Members } from '../ledger/store/members.ts'
 import { createMembers } from '../ledger/store/members.ts'
@@ -20,13 +21,8 @@ export interface Holding {
   readonly workers: Members
   /** Leaves the list of workers, handing over what it still has. */
   depart(worker: string): Promise<void>
-  /** The fences of the runs that it still has. */
-  held(worker: string): Promise<ReadonlyMap<string, number>>
-  /**
-   * Whether a worker is past its lease, or a run is without its worker, and whether a child is without its parent: one read,
-   * because there is almost never any.
-   */
-  anyLeft(): Promise<{ readonly orphans: boolean; readonly strays: boolean }>
+  /** What an upkeep looks at, in one read: there is almost never anything. */
+  survey(worker: string): Promise<Survey>
   /**
    * Makes the runs of dead workers due. A run that recorded nothing under so many of them in a row is parked instead:
    * answers those.
@@ -54,6 +50,15 @@ export interface Holding {
   marks(worker: string): Promise<ReadonlyMap<string, number>>
   signals(runId: string): Promise<readonly SignalRow[]>
   journal(runId: string): Promise<{ readonly entries: readonly Entry[]; readonly signals: readonly SignalRow[] }>
+}
+
+export interface Survey {
+  /** The fences of the runs that the worker still has. */
+  readonly held: ReadonlyMap<string, number>
+  /** A worker is past its lease, or a run is without its worker. */
+  readonly orphans: boolean
+  /** A child is without its parent. */
+  readonly strays: boolean
 }
 
 export type ParkedRun = Pick<RunRow, 'definition' | 'takeovers'> & { readonly runId: string }
@@ -112,23 +117,26 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
       await leases.releaseAll(worker)
       await workers.leave(worker)
     },
-    async held(worker) {
-      const rows = await query('select id, fence from onceonly_runs where worker = ?', [worker])
-      return new Map(rows.map((row) => [row['id'] as string, Number(row['fence'])]))
-    },
     async marks(worker) {
       const rows = await query('select id, due_at from onceonly_runs where worker = ? and due_at is not null', [worker])
       return new Map(rows.map((row) => [row['id'] as string, Number(row['due_at'])]))
     },
-    async anyLeft() {
+    async survey(worker) {
       const lapsed = `select 1 from onceonly_run_workers where lease_until <= (select ${now})`
       const orphan = `select 1 from onceonly_runs where ${IS_ORPHAN}`
       const stray = `select 1 from onceonly_runs where ${IS_STRAY}`
-      const [row] = await query<{ orphans: unknown; strays: unknown }>(
-        `select case when exists (${lapsed}) or exists (${orphan}) then 1 else 0 end as orphans,
-          case when exists (${stray}) then 1 else 0 end as strays`,
+      const rows = await query<{ orphans: unknown; strays: unknown; id: string | null; fence: unknown }>(
+        `select seen.orphans, seen.strays, held.id, held.fence
+         from (select case when exists (${lapsed}) or exists (${orphan}) then 1 else 0 end as orphans,
+             case when exists (${stray}) then 1 else 0 end as strays) as seen
+           left join onceonly_runs as held on held.worker = ?`,
+        [worker],
       )
-      return { orphans: Number(row?.orphans) === 1, strays: Number(row?.strays) === 1 }
+      return {
+        held: new Map(rows.flatMap(({ id, fence }) => (id === null ? [] : [[id, Number(fence)] as const]))),
+        orphans: Number(rows[0]?.orphans) === 1,
+        strays: Number(rows[0]?.strays) === 1,
+      }
     },
     async freeOrphans() {
       // The worker's row goes first: from then on it cannot renew. Then the runs without a worker are free.
@@ -146,6 +154,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
         .filter(({ takeovers }) => takeovers >= limits.runTakeovers)
     },
     async sweep(keepMs, limit) {
+      if (!(await hasEnded(sql, { table: RUNS.table, column: 'ended_at' }, keepMs))) return 0
       return ownTransaction(store, async (tx) => {
         // The run goes first: an operator may be resuming it, and then nothing of it goes. All of it goes at once.
         // A parent that continues may still have to read how its child ended.

@@ -21,7 +21,7 @@ import { begun, type RunEvent } from './events.ts'
 import type { Execution, Surroundings } from './execution.ts'
 import { createExecution } from './execution.ts'
 import { keepLast } from './fork.ts'
-import type { Holding } from './holding.ts'
+import type { Holding, Survey } from './holding.ts'
 import { newRun, nextId } from './new-run.ts'
 import { storableFailure, timedOutFailure } from './problems.ts'
 import { recordable } from './recordable.ts'
@@ -123,9 +123,9 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function upkeep(): Promise<void> {
-    if (alive()) await compareHeld()
-    else if (!draining) await arrive()
-    const { orphans, strays } = await holding.anyLeft()
+    const wasAlive = alive()
+    if (!wasAlive && !draining) await arrive()
+    const { orphans, strays } = await (wasAlive ? compareHeld() : holding.survey(id))
     if (orphans) await freeOrphans()
     if (strays) await passDown()
   }
@@ -149,16 +149,18 @@ export function createWorker(options: WorkerOptions): Worker {
    * Runs that an operator cancelled, or that another worker took, are dropped here. Others are ours by the record alone,
    * because the answer to a write was lost: found twice in a row, they are put down.
    */
-  async function compareHeld(): Promise<void> {
+  async function compareHeld(): Promise<Survey> {
     const before = [...executions]
-    const held = await holding.held(id)
+    const survey = await holding.survey(id)
+    const { held } = survey
     for (const execution of before) if (held.get(execution.run.id) !== execution.run.fence) execution.lose()
     const undriven = [...held].filter(([runId, fence]) => driven.get(runId) !== fence)
     const stuck = undriven.filter(([runId, fence]) => idle.get(runId) === fence)
     idle = new Map(undriven)
-    if (stuck.length === 0) return
+    if (stuck.length === 0) return survey
     await holding.release(stuck.map(([runId, fence]) => ({ runId, fence })))
     await look()
+    return survey
   }
 
   function loseAll(): void {
