@@ -9,11 +9,12 @@ import { parseArgs } from 'node:util'
 import { startOwn } from '../test/support/own-server.ts'
 import { createDatabase } from '../tools/servers/database.ts'
 import { SERVER_VARIABLES } from '../tools/servers/index.ts'
-import { type Counts, linesOf } from './idle/reasons.ts'
+import { type Counts, linesOf, wakeLinesOf } from './idle/reasons.ts'
 
 /**
  * `npm run lab -- idle`: what a server and a gateway do while nothing is asked of them: processor time, turns of the event
- * loop, and statements with the reason for each. `--store sqlite` or `postgres` for one of the two, `--minutes 10`.
+ * loop, and statements and wake-ups with the reason for each; one without a reason fails. `--store sqlite` or `postgres`
+ * for one of the two, `--minutes 10`.
  */
 const { values } = parseArgs({
   options: {
@@ -117,18 +118,27 @@ async function ended(child: ChildProcess): Promise<void> {
   await exit
 }
 
-/** Answers how many statements have no reason. */
-function report(title: string, { cpuMs, turns, statements }: Counts): number {
+/** Answers how many statements and wake-ups have no reason. */
+function report(title: string, { cpuMs, turns, statements, wakes }: Counts): number {
   const perMinute = (count: number) => (count / minutes).toFixed(1)
-  const all = Object.values(statements).reduce((sum, count) => sum + count, 0)
-  const good = all / minutes <= STATEMENTS_MOST && cpuMs / minutes <= CPU_MOST_MS ? 'within' : 'above'
+  const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((all, count) => all + count, 0)
+  const [sent, woken] = [sum(statements), sum(wakes)]
+  const good = sent / minutes <= STATEMENTS_MOST && cpuMs / minutes <= CPU_MOST_MS ? 'within' : 'above'
   console.log(
-    `\n${title}, per minute of ${minutes}: ${perMinute(all)} statements, ${perMinute(cpuMs)} ms of processor time, ${perMinute(turns)} turns of the event loop: ${good} ${STATEMENTS_MOST} and ${CPU_MOST_MS} ms`,
+    `\n${title}, per minute of ${minutes}: ${perMinute(sent)} statements, ${perMinute(woken)} wake-ups, ${perMinute(cpuMs)} ms of processor time, ${perMinute(turns)} turns of the event loop: ${good} ${STATEMENTS_MOST} statements and ${CPU_MOST_MS} ms`,
   )
-  const { lines, unknown } = linesOf(statements)
-  for (const { what, why, count } of lines) console.log(`${perMinute(count).padStart(8)}  ${what}: ${why}`)
-  if (values.texts)
-    for (const [text, count] of Object.entries(statements))
+  let unknown = 0
+  for (const [name, found] of [
+    ['statements', linesOf(statements)],
+    ['wake-ups', wakeLinesOf(wakes)],
+  ] as const) {
+    console.log(`  ${name}`)
+    for (const { what, why, count } of found.lines) console.log(`${perMinute(count).padStart(8)}  ${what}: ${why}`)
+    unknown += found.unknown.length
+  }
+  if (values.texts) {
+    for (const [text, count] of [...Object.entries(statements), ...Object.entries(wakes)])
       console.log(`${perMinute(count).padStart(8)}  ${text.slice(0, 200)}`)
-  return unknown.length
+  }
+  return unknown
 }

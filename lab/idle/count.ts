@@ -1,10 +1,11 @@
 import { DatabaseSync, StatementSync } from 'node:sqlite'
 import { Client } from 'pg'
 import type { Counts } from './reasons.ts'
+import { wakes } from './wakes.ts'
 
 /**
- * Loaded before a server: counts the statements that its drivers send, the turns of its event loop and its processor time,
- * from one message of the parent to the next.
+ * Loaded before a server: counts the statements that its drivers send, what wakes it, the turns of its event loop and its
+ * processor time, from one message of the parent to the next.
  */
 const statements = new Map<string, number>()
 let cpu = process.cpuUsage()
@@ -47,9 +48,11 @@ process.on('message', (message) => {
     cpuMs: (user + system) / 1_000,
     turns: loopCount() - turns,
     statements: Object.fromEntries(statements),
+    wakes: Object.fromEntries(wakes),
   }
   if (message === 'end') process.send?.(counts)
   statements.clear()
+  wakes.clear()
   cpu = process.cpuUsage()
   turns = loopCount()
 })

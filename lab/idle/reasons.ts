@@ -5,6 +5,8 @@ export interface Counts {
   readonly turns: number
   /** By their text. */
   readonly statements: Readonly<Record<string, number>>
+  /** Timers that fired, and announcements of the file system, by the file and function that they belong to. */
+  readonly wakes: Readonly<Record<string, number>>
 }
 
 interface Reason {
@@ -21,7 +23,7 @@ const reasons: readonly Reason[] = [
   {
     pattern: /pg_current_snapshot/,
     what: 'has anything been committed?',
-    why: 'once a second for all listeners together, so that none of them polls; and a sign of life',
+    why: 'every 5 s for all listeners together, and every second after a commit, so that none of them polls; and a sign of life',
   },
   {
     pattern: /^connect$/,
@@ -34,17 +36,17 @@ const reasons: readonly Reason[] = [
     why: 'after every write to the file, and every 5 s in case that the system announced none',
   },
   {
-    pattern: /onceonly_outbox_relays/,
+    pattern: /INTO onceonly_outbox_relays/,
     what: "the relay's lease",
     why: 'every third of a lease of 15 s: another relay takes over within two leases',
   },
   {
-    pattern: /onceonly_run_workers|from onceonly_runs where worker = /,
+    pattern: /onceonly_run_workers/,
     what: "the run worker's lease, and runs of workers that are gone",
     why: 'every third of a lease of 30 s: another worker takes over within two leases',
   },
   {
-    pattern: /^(?:BEGIN|COMMIT|SAVEPOINT|RELEASE|PRAGMA synchronous)/,
+    pattern: /^(?:BEGIN|COMMIT|PRAGMA synchronous|SELECT CASE WHEN current_setting\('onceonly\.transaction')/,
     what: 'the transactions of the others',
     why: 'sweeps write in transactions; renewals of leases do not wait for the disk, so that what waits sets it back',
   },
@@ -64,7 +66,7 @@ const reasons: readonly Reason[] = [
     why: 'about every 30 s for each lane of the relay, as a safety net',
   },
   {
-    pattern: /as due from onceonly_(?:runs|saga_pending)/i,
+    pattern: /as timeout from clock$|as due from onceonly_saga_pending/i,
     what: 'when is a run, or a timeout of a saga, due?',
     why: 'about every 30 s, as a safety net',
   },
@@ -79,7 +81,7 @@ const reasons: readonly Reason[] = [
     why: 'about every 30 s, as a safety net, and after every change of the store',
   },
   {
-    pattern: /WITH moment AS|SELECT moment\.now|AS place, .* FROM onceonly_unknown|JOIN onceonly_unknown|unknowns?\b/i,
+    pattern: /WITH moment AS|SELECT moment\.now|AS place, .* FROM onceonly_unknown|JOIN onceonly_unknown/i,
     what: 'leases of records that ended, and unknown outcomes',
     why: 'every third of a lease of 30 s, because a process that dies says nothing',
   },
@@ -94,9 +96,80 @@ const reasons: readonly Reason[] = [
     why: 'every minute: ONCEONLY_SWEEP_EVERY_MS; a question, and an update only where a room is due',
   },
   {
-    pattern: /^(?:delete|update|select) .*|^with .* delete /i,
-    what: 'sweeps of the wings and systems',
-    why: 'every minute',
+    pattern: /AS ended FROM \(SELECT min\(/,
+    what: 'has the first row of a table ended?',
+    why: 'every minute for each table of the wings: a sweep begins only where something is to be removed',
+  },
+  {
+    pattern:
+      /^delete from (?:messages where id|message_originals where lock_hash|outreach_versions where \(sequence_id, version\)) in|^select id from leads where coalesce\(|^select run_id from outreach_runs where looked_at <=/,
+    what: 'retention of messages and outreach',
+    why: 'every minute: ONCEONLY_SWEEP_EVERY_MS',
+  },
+  {
+    pattern:
+      /^update import_uploads set promised = null|^select search_id from import_jobs where .* changed_at <=|^select s\.search_id from import_searches s left join|^delete from chat_(?:rooms|clients) where/,
+    what: 'retention of imports and chats',
+    why: 'every minute: ONCEONLY_SWEEP_EVERY_MS',
+  },
+]
+
+/** The same for what wakes it: timers, and announcements of the file system. */
+const wakeReasons: readonly Reason[] = [
+  {
+    pattern: /^src\/ledger\/stores\/postgres\/looks\.ts/,
+    what: 'the look at what was committed',
+    why: 'every 5 s while the server is quiet',
+  },
+  {
+    pattern: /^src\/ledger\/stores\/sqlite\/(?:file-watch|watch)\.ts/,
+    what: 'the look at what other processes committed',
+    why: 'an announcement for every write to the log, a look behind it, and one every 5 s',
+  },
+  {
+    pattern: /^src\/events\/outbox\/relay\.ts live/,
+    what: "the relay's lease",
+    why: 'every third of a lease of 15 s',
+  },
+  {
+    pattern: /^src\/events\/(?:outbox\/lane|brokers\/local\/subscription)\.ts work/,
+    what: 'lanes of the relay and consumers look',
+    why: 'about every 30 s each, as a safety net',
+  },
+  {
+    pattern: /^src\/runs\/worker\.ts/,
+    what: "the run worker's lease, upkeep and next due run",
+    why: 'lease and upkeep every third of a lease of 30 s, the rest about every 30 s and every minute',
+  },
+  {
+    pattern: /^src\/ledger\/ledger\.ts/,
+    what: 'leases of records that ended, unknown outcomes, the sweep',
+    why: 'every third of a lease of 30 s; the sweep every minute',
+  },
+  {
+    pattern: /^src\/(?:events\/(?:inbox\/inbox|brokers\/local\/bus|outbox\/relay)|streams\/server\/room-sweep)\.ts/,
+    what: 'sweeps of the wings',
+    why: 'every minute for each inbox, the bus, the relay and each of five regions',
+  },
+  {
+    pattern: /^src\/events\/saga\/assemble\.ts/,
+    what: 'timeouts and sweep of sagas',
+    why: 'about every 30 s as a safety net, the sweep every minute',
+  },
+  {
+    pattern: /^service\/(?:messages\/worker|imports\/uploads\/announce|workspaces\/retention)/,
+    what: 'safety nets and retention of the systems',
+    why: 'about every 30 s, retention every minute',
+  },
+  {
+    pattern: /^src\/admin\/console\/history\.ts/,
+    what: 'the bucket of the history',
+    why: 'a minute each, so that the charts of the console are full when they load',
+  },
+  {
+    pattern: /^src\/ledger\/store\/(?:overdue|deadline)\.ts|^pg-pool/,
+    what: 'deadlines of calls, and of idle connections',
+    why: 'one timer looks after all calls of a time; connections close after two idle minutes',
   },
 ]
 
@@ -106,17 +179,28 @@ export interface Line {
   readonly count: number
 }
 
-/** The statements by their reason, most frequent first; those without one under their own text. */
-export function linesOf(statements: Counts['statements']): {
+export interface Lines {
   readonly lines: readonly Line[]
+  /** What has no reason. */
   readonly unknown: readonly string[]
-} {
+}
+
+/** The statements by their reason, most frequent first; those without one under their own text. */
+export function linesOf(statements: Counts['statements']): Lines {
+  return by(reasons, statements)
+}
+
+export function wakeLinesOf(wakes: Counts['wakes']): Lines {
+  return by(wakeReasons, wakes)
+}
+
+function by(known: readonly Reason[], counts: Readonly<Record<string, number>>): Lines {
   const lines = new Map<string, { what: string; why: string; count: number }>()
   const unknown: string[] = []
-  for (const [text, count] of Object.entries(statements)) {
-    const reason = reasons.find(({ pattern }) => pattern.test(text))
+  for (const [text, count] of Object.entries(counts)) {
+    const reason = known.find(({ pattern }) => pattern.test(text))
     if (reason === undefined) unknown.push(text)
-    const { what, why } = reason ?? { what: text.slice(0, 120), why: 'no reason is known' }
+    const { what, why } = reason ?? { what: text.slice(0, 200), why: 'NO REASON IS KNOWN' }
     const line = lines.get(what) ?? { what, why, count: 0 }
     line.count += count
     lines.set(what, line)

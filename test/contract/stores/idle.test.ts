@@ -11,7 +11,7 @@ import { createOutbox, createRelay } from 'onceonly/outbox'
 import { createEngine, defineRun } from 'onceonly/run'
 import { createSaga, defineSaga, event } from 'onceonly/saga'
 import { sqliteStore } from 'onceonly/sqlite'
-import { linesOf } from '../../../lab/idle/reasons.ts'
+import { linesOf, wakeLinesOf } from '../../../lab/idle/reasons.ts'
 import { createTestRuntime } from '../../../src/runtime/test-runtime.ts'
 
 /** Of all wings together, in a minute of the test's clock. One more poll in every second would be sixty more. */
@@ -83,4 +83,18 @@ test('all wings of an idle process send few statements, each for a reason that i
   const text = lines.map(({ what, count }) => `${count / MINUTES} ${what}`).join('\n')
   assert.ok(all / MINUTES <= STATEMENTS_MOST, `${all / MINUTES} statements a minute:\n${text}`)
   t.diagnostic(`${all / MINUTES} statements a minute:\n${text}`)
+})
+
+test('a new poll has no reason until one is written down', () => {
+  for (const poll of [
+    "select id from onceonly_runs where state = 'waiting'",
+    'SELECT count(*) FROM onceonly_outbox_rows',
+    "select id from messages where status = 'queued'",
+    'delete from case_escalations where created_at < 1',
+  ]) {
+    assert.deepEqual(linesOf({ [poll]: 1 }).unknown, [poll])
+  }
+  for (const timer of ['src/ledger/cache.ts round', 'service/workspaces/counts.ts look', 'unknown']) {
+    assert.deepEqual(wakeLinesOf({ [timer]: 1 }).unknown, [timer])
+  }
 })
