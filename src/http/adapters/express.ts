@@ -13,6 +13,7 @@ import type { ProtectedRoute } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
+import type { Awaitable } from '../protocol/thenable.ts'
 import type { ReadRequest } from './express-body.ts'
 import { bodyOf } from './express-body.ts'
 
@@ -88,7 +89,7 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<T
     checkHandler(definition, handler)
     const handle = handler as unknown as Handler<Tx>
 
-    function protect(request: Request, response: Response): Promise<void> {
+    function protect(request: Request, response: Response): Awaitable<void> {
       // A mounted router has cut its own prefix from `url`; the resource is the whole path.
       const incoming = new NodeIncoming(request, response, request.originalUrl, () => bodyOf(request, maxBodyBytes))
       const threw = (error: unknown, tap: Tap) => {
@@ -100,15 +101,17 @@ export function createProtect<Tx>(options: ExpressOptions<Tx>): ExpressProtect<T
       return handleOnNode(handler, incoming, request, response)
     }
 
-    async function run(request: Request, response: Response, next: NextFunction): Promise<void> {
+    const middleware: RequestHandler = (request, response, next) => {
+      // Express takes nothing for success.
+      const failed = (error: unknown) => next(error ?? new Error('The handler rejected with nothing.'))
+      let over: Awaitable<void>
       try {
-        await protect(request, response)
+        over = protect(request, response)
       } catch (error) {
-        // Express takes nothing for success.
-        next(error ?? new Error('The handler rejected with nothing.'))
+        return failed(error)
       }
+      if (over instanceof Promise) void over.catch(failed)
     }
-    const middleware: RequestHandler = (request, response, next) => void run(request, response, next)
     return Object.assign(middleware, { definition }) as never
   }
 }

@@ -80,7 +80,8 @@ export function createProtect<Tx>(options: FetchOptions<Tx>): FetchProtect<Tx> {
         again = readableAgain(request, bytes)
         return { bytes }
       })
-      const begun = await route.begin(incoming, request, request.signal)
+      const beginning = route.begin(incoming, request, request.signal)
+      const begun = beginning instanceof Promise ? await beginning : beginning
       switch (begun.kind) {
         case 'unprotected':
           return handle(again, extra, null)

@@ -107,7 +107,8 @@ export function createProtect<Tx, V extends Env = any>(options: HonoOptions<Tx, 
           if (refusal instanceof Response) return refusal
         }
         const incoming = incomingOf(c.req.raw, async () => ({ bytes: await bytesOf(c, maxBodyBytes) }))
-        const begun = await route.begin(incoming, c as unknown as Context<V>, c.req.raw.signal)
+        const beginning = route.begin(incoming, c as unknown as Context<V>, c.req.raw.signal)
+        const begun = beginning instanceof Promise ? await beginning : beginning
         switch (begun.kind) {
           case 'unprotected':
             return handler(c, null)

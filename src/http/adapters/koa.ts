@@ -16,6 +16,7 @@ import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
 import { tapResponse } from '../protocol/tap-node.ts'
+import type { Awaitable } from '../protocol/thenable.ts'
 
 export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
@@ -78,7 +79,8 @@ export function createProtect<Tx>(options: KoaOptions<Tx>): KoaProtect<Tx> {
 
     async function protect(ctx: KoaContext): Promise<void> {
       const incoming = new NodeIncoming(ctx.req, ctx.res, ctx.originalUrl, () => bodyOf(ctx, maxBodyBytes))
-      const begun = await route.begin(incoming, ctx, incoming)
+      const beginning = route.begin(incoming, ctx, incoming)
+      const begun = beginning instanceof Promise ? await beginning : beginning
       switch (begun.kind) {
         case 'unprotected':
           await handle(ctx, null)
@@ -238,22 +240,24 @@ function put(ctx: KoaContext, { status, headers, body }: Answer): void {
 }
 
 /** The raw bytes: kept by a parser, or still unread; otherwise what a parser made of them. */
-async function bodyOf({ req, request, originalUrl }: KoaContext, maxBytes: number): Promise<IncomingBody> {
+function bodyOf({ req, request, originalUrl }: KoaContext, maxBytes: number): Awaitable<IncomingBody> {
   const parsed = request as { body?: unknown; rawBody?: unknown }
+  // Parsers undo the content encoding before they keep a body.
+  const inflated = req.headers['content-encoding'] !== undefined
   for (const kept of [parsed.rawBody, parsed.body]) {
-    // Parsers undo the content encoding before they keep a body.
-    if (kept instanceof Uint8Array) return { bytes: kept, inflated: true }
-    if (typeof kept === 'string') return { bytes: Buffer.from(kept), inflated: true }
+    if (kept instanceof Uint8Array) return { bytes: kept, inflated }
+    if (typeof kept === 'string') return { bytes: Buffer.from(kept), inflated }
   }
   if (parsed.body !== undefined) return { parsed: parsed.body }
   if (req.readableDidRead && bodyOnWire(req)) {
     const { method = 'GET' } = req
     throw bodyConsumed({ method, target: originalUrl }, 'use a parser that sets ctx.request.body')
   }
-  const bytes = await readBody(req, maxBytes)
-  // Parsers that come later find the stream at its end, and keep what stands here.
-  parsed.body = parsedJson(req, bytes)
-  return { bytes }
+  return readBody(req, maxBytes).then((bytes) => {
+    // Parsers that come later find the stream at its end, and keep what stands here.
+    parsed.body = parsedJson(req, bytes)
+    return { bytes }
+  })
 }
 
 /** `GET /operations/{id}` as a handler of Koa. */

@@ -11,6 +11,7 @@ import type { ProtectedRoute } from '../protocol/route.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
+import type { Awaitable } from '../protocol/thenable.ts'
 
 export type { ProtectedRoute } from '../protocol/route.ts'
 export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
@@ -61,7 +62,7 @@ export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
     checkHandler(definition, handler)
     const handle = handler as Handler<Tx>
 
-    function protect(request: ReadMessage, response: ServerResponse): Promise<void> {
+    function protect(request: ReadMessage, response: ServerResponse): Awaitable<void> {
       const incoming = new NodeIncoming(request, response, request.url ?? '/', async () => {
         if (request.readableDidRead && bodyOnWire(request)) {
           throw bodyConsumed(incoming, 'let protect read it, and use `request.rawBody`')
@@ -74,16 +75,21 @@ export function createProtect<Tx>(options: NodeOptions<Tx>): NodeProtect<Tx> {
       return handleOnNode(handler, incoming, request, response)
     }
 
-    async function listener(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    function listener(request: IncomingMessage, response: ServerResponse): Promise<void> {
       try {
-        await protect(request, response)
+        const over = protect(request, response)
+        if (over instanceof Promise) return over.catch((error: unknown) => answerFault(route, response, error, null))
       } catch (error) {
         answerFault(route, response, error, null)
       }
+      return OVER
     }
     return Object.assign(listener, { definition })
   }
 }
+
+/** For all requests that were answered at once. */
+const OVER = Promise.resolve()
 
 type Context<Tx> = HandlerContext<Tx, EffectKind, 'optional'>
 type Handler<Tx> = (request: ReadMessage, response: ServerResponse, context: Context<Tx>) => unknown

@@ -5,6 +5,7 @@ import { FastifyIncoming } from '../../http/adapters/fastify-body.ts'
 import { NodeIncoming, sendAnswer } from '../../http/protocol/capture-node.ts'
 import type { Answer, IncomingBody } from '../../http/protocol/exchange.ts'
 import { headerOf } from '../../http/protocol/exchange.ts'
+import type { Awaitable } from '../../http/protocol/thenable.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
 
 /** Fastify's reply, by what is used of it; Express has Node's own response in its place. */
@@ -120,8 +121,11 @@ interface Uploads {
 }
 
 /** Other files make another request, although the fields of the form are the same. */
-async function withFiles(request: ReadRequest & Uploads, read: Promise<IncomingBody>): Promise<IncomingBody> {
-  const body = await read
+function withFiles(request: ReadRequest & Uploads, read: Awaitable<IncomingBody>): Awaitable<IncomingBody> {
+  return read instanceof Promise ? read.then((body) => andFiles(request, body)) : andFiles(request, read)
+}
+
+function andFiles(request: ReadRequest & Uploads, body: IncomingBody): IncomingBody {
   const { file, files = [] } = request
   const all = [...(file === undefined ? [] : [file]), ...(Array.isArray(files) ? files : Object.values(files).flat())]
   if (!('parsed' in body) || all.length === 0) return body

@@ -129,3 +129,25 @@ test('express: an answer that was given before the handler threw stays', async (
   assert.deepEqual([replay.status, await replay.text()], [201, 'done'])
   assert.equal(errors.length, 1)
 })
+
+test('express: what is known at once is answered before the middleware returns', async (context) => {
+  const { options, to } = own(context)
+  const app = express()
+  app.use(express.json({ verify: keepRawBody }))
+  const protect = createProtect(options)
+  const handler = protect({ name: 'thing', effect: 'external' }, (_request: Request, response: Response) => {
+    response.status(201).json({ made: true })
+  })
+  const atReturn: boolean[] = []
+  app.post('/things', (request, response, next) => {
+    void handler(request, response, next)
+    atReturn.push(response.writableEnded)
+  })
+  const ask = await to(createServer(app))
+  for (const replayed of [null, 'true', 'true']) {
+    const response = await ask({ body: '{"a":1}' })
+    assert.equal(response.headers.get('idempotent-replayed'), replayed)
+    assert.equal(await response.text(), '{"made":true}')
+  }
+  assert.deepEqual(atReturn, [true, true, true])
+})
