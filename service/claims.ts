@@ -2,6 +2,7 @@ import { createLedger, type Ledger, SECOND, type Store } from 'onceonly'
 import { type RedisStore, redisStore } from 'onceonly/redis'
 import type { Config } from './config.ts'
 import type { Log } from './logs.ts'
+import type { Loss } from './losses.ts'
 
 /** A store of its own for what runs under a lease: keys of messages and the locks of the guard. */
 export interface ClaimsStore {
@@ -12,14 +13,25 @@ export interface ClaimsStore {
 const LOOK = { timeoutMs: 5 * SECOND }
 
 /** Null without a setting: then everything is in the one store. Redis may be away now, or later. */
-export async function openClaims({ claimsUrl, testClock, encryption }: Config, log: Log): Promise<ClaimsStore | null> {
+export async function openClaims(
+  { claimsUrl, testClock, encryption }: Config,
+  log: Log,
+  onLost: (loss: Loss) => void,
+): Promise<ClaimsStore | null> {
   if (claimsUrl === null) return null
   const { Redis } = await import('ioredis')
   const client = new Redis(claimsUrl, { lazyConnect: true })
   const store = redisStore(client, {
     testClock,
     ...(encryption === null ? {} : { encryption }),
-    on: ({ what, bucket }) => log.error({ event: 'claims.reset', what, bucket }, 'Redis has lost acknowledged claims'),
+    on: ({ what, bucket }) =>
+      onLost({
+        store: 'redis',
+        what,
+        count: 1,
+        line: { event: 'claims.reset', what, bucket },
+        about: 'Redis has lost acknowledged claims',
+      }),
   })
   void warn(store, log)
   return { store, stop: () => store.stop() }

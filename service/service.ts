@@ -25,9 +25,10 @@ import { protectRoutes } from './http/protect.ts'
 import { addImports } from './imports/index.ts'
 import { migrations as importTables } from './imports/schema.ts'
 import { createLog, type Log, scrubbed } from './logs.ts'
+import { createLosses } from './losses.ts'
 import { addMessages } from './messages/index.ts'
 import { migrations as messageTables } from './messages/schema.ts'
-import { createMetrics } from './metrics/metrics.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { addMetrics } from './metrics/routes.ts'
 import type { CollectedRoute } from './openapi/collect.ts'
 import { addOperations } from './operations/routes.ts'
@@ -61,9 +62,10 @@ export async function startService(config: Config): Promise<Service> {
   await makeFolder(config)
   const secrets = await readSecrets(config)
   const log = createLog(config)
-  const claims = await openClaims(config, log)
-  const base = openBase(config, claims?.store ?? null, log)
-  const metrics = createMetrics(base, claims?.store ?? null)
+  const onLost = createLosses(log, () => metrics.telemetry)
+  const claims = await openClaims(config, log, onLost)
+  const base = openBase(config, claims?.store ?? null, onLost)
+  const metrics: Metrics = createMetrics(base, claims?.store ?? null)
   const { telemetry } = metrics
   const watch = createWatch(log, telemetry)
   const admission = createAdmission()

@@ -4,7 +4,7 @@ import { postgresStore } from 'onceonly/postgres'
 import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import type { Config } from './config.ts'
-import type { Log } from './logs.ts'
+import type { Loss } from './losses.ts'
 
 /** What the systems stand on: the ledger's store, their own tables beside it, and the time of both. */
 /** What a system of the service keeps in tables of its own. */
@@ -31,7 +31,7 @@ const NAMED_MOST = 20
 export function openBase(
   { storeUrl, dataFolder, testClock, encryption }: Config,
   beside: Store | null,
-  log: Log | null = null,
+  onLost: (loss: Loss) => void = () => {},
 ): Base {
   const keys = encryption === null ? {} : { encryption }
   if (storeUrl === null) {
@@ -43,10 +43,13 @@ export function openBase(
     testClock,
     ...keys,
     on: ({ ids, of }) =>
-      log?.error(
-        { event: 'store.records_lost', lost: ids.length, of, ids: ids.slice(0, NAMED_MOST) },
-        'PostgreSQL has lost acknowledged records',
-      ),
+      onLost({
+        store: 'postgres',
+        what: 'records',
+        count: ids.length,
+        line: { event: 'store.records_lost', lost: ids.length, of, ids: ids.slice(0, NAMED_MOST) },
+        about: 'PostgreSQL has lost acknowledged records',
+      }),
   })
   return baseOf(store, beside, async () => {
     await store.stop()

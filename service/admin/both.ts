@@ -17,11 +17,16 @@ export function bothStores(main: Admin, claims: Admin): Admin {
     ...main,
     async status() {
       const [first, second] = await Promise.all([main.status(), unlessAway(claims.status(), null)])
-      if (second === null) return { ...first, store: `${first.store}; the store of the claims does not answer` }
+      if (second === null) {
+        const store = `${first.store}; the store of the claims does not answer`
+        return { ...first, store, standing: { ...first.standing, claimsAway: true } }
+      }
       return { ...added(first, second), store: `${first.store}, claims in ${second.store}` }
     },
     async standing() {
-      const [first, second] = await Promise.all([main.standing(), claims.standing()])
+      const [first, second] = await Promise.all([main.standing(), unlessAway(claims.standing(), null)])
+      // What the other store has is shown all the same, and what is missing is named.
+      if (second === null) return { ...first, claimsAway: true }
       return {
         ...first,
         staleLeases: first.staleLeases + second.staleLeases,

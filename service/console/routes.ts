@@ -37,6 +37,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
   const console = createConsole({
     admin: { ...admin, doctor: async () => [...(await admin.doctor()), ...(await findings())] },
     meter: metrics.meter,
+    figures: metrics.telemetry.figures,
     tokens: tokensOf(config, operatorToken),
     localOnly: LOCAL_ONLY,
     guards: [`guard.${GUARD_NAME}`],

@@ -41,6 +41,7 @@ const sagaLevels = {
   warned: 'warn',
   window_too_short: 'warn',
   expired: 'warn',
+  instance_failed: 'warn',
   failed: 'error',
   background_failed: 'error',
 } as const satisfies Record<SagaEvent['kind'], LogLevel>

@@ -9,7 +9,7 @@ function pending(...values: readonly number[]): readonly HistoryPoint[] {
 
 test('an outbox that grows minute after minute is a backlog', () => {
   assert.deepEqual(growingBacklogs(pending(0, 100, 220, 300, 450, 700, 900)), [
-    { title: 'Outbox grows', unit: '', from: 100, to: 900 },
+    { title: 'Outbox grows', page: 'events', unit: '', from: 100, to: 900 },
   ])
 })
 

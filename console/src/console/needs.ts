@@ -12,6 +12,12 @@ export interface Need {
   readonly tone: 'bad' | 'warn'
 }
 
+/** The bounds of the alerts. */
+const outboxLateMs = 60_000
+const scheduleLateMs = 300_000
+/** No alert has this one: how long a run may wait in a queue is for its owner to say. */
+const queueWaitsMs = 900_000
+
 /** What needs attention, the gravest first; empty while the store does not answer. */
 export function needs(standing: Standing | null): readonly Need[] {
   if (standing === null) return []
@@ -23,6 +29,9 @@ export function needs(standing: Standing | null): readonly Need[] {
     runsStuck = 0,
     runsUnknown = 0,
     runsFailed = 0,
+    schedules = {},
+    queues = {},
+    claimsAway = false,
   } = standing
   const givenUp = Object.values(inboxDeadLetters).reduce((sum, count) => sum + count, 0)
   const deadLetters = (outbox?.deadLetters ?? 0) + givenUp
@@ -33,6 +42,13 @@ export function needs(standing: Standing | null): readonly Need[] {
       about: 'Records, messages and steps that may have happened, and dead letters.',
       page: 'records',
       query: { view: 'unknowns' },
+    },
+    {
+      title: 'Claims store away',
+      count: claimsAway ? 1 : 0,
+      about: 'It does not answer: keys are refused, and what it holds is missing here.',
+      page: 'overview',
+      query: {},
     },
     {
       title: 'Stale leases',
@@ -47,6 +63,28 @@ export function needs(standing: Standing | null): readonly Need[] {
       about: 'Due, and no worker continues them.',
       page: 'runs',
       query: { stuck: 'true' },
+    },
+    {
+      title: 'Outbox is late',
+      count: outbox !== undefined && outbox.lagMs > outboxLateMs ? outbox.pending : 0,
+      about: 'Messages wait, and the oldest for more than a minute to be published.',
+      page: 'events',
+      query: {},
+    },
+    {
+      title: 'Late schedules',
+      count: Object.values(schedules).filter(({ lateMs }) => lateMs > scheduleLateMs).length,
+      about: 'Their tick is due, and no process starts its run.',
+      page: 'runs',
+      query: { view: 'schedules' },
+    },
+    {
+      title: 'Waiting queues',
+      count: Object.values(queues).filter(({ oldestMs }) => oldestMs > queueWaitsMs).length,
+      about: 'A run has waited for a quarter of an hour to be let in.',
+      page: 'runs',
+      query: { view: 'queues' },
+      tone: 'warn',
     },
     {
       title: 'Failed runs',

@@ -67,7 +67,7 @@ export async function gatewayProgram(values: GatewayValues): Promise<number> {
       ready,
       on,
       metrics: meter,
-      console: gatewayConsole({ admin, meter }),
+      console: gatewayConsole({ admin, meter, figures: telemetry.figures }),
     })
     telemetry.observeLoad(() => gateway.load)
     // Before anything is accepted, so that a store that cannot be opened ends the command and not the first request.

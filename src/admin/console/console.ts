@@ -5,6 +5,7 @@ import { hint } from '../commands/hint.ts'
 import { BadArguments, CommandRefused } from '../commands/refusal.ts'
 import { type Commands, createCommands } from '../commands/run.ts'
 import { type CommandName, commandOf, commandTable } from '../commands/table.ts'
+import type { FiguresShape } from '../telemetry/event-shapes.ts'
 import { type ConsoleTokens, createConsoleAccess } from './access.ts'
 import { type ConsoleAnswer, type ConsoleRequest, emptied, invalid, json, problem } from './exchange.ts'
 import { createRecorder } from './history.ts'
@@ -29,6 +30,8 @@ export interface ConsoleOptions extends CommandParts {
   readonly tokens: ConsoleTokens
   /** The refusal of requests from other machines while no token is configured. */
   readonly localOnly: string
+  /** What only this process knows, for cards of the overview: `figures` of telemetry. @default none */
+  readonly figures?: () => FiguresShape
   /** Called before every action that an operator takes: for the log. */
   readonly onAction?: (action: OperatorAction) => void
   readonly onError?: (error: unknown) => void
@@ -42,13 +45,14 @@ export interface OperatorAction {
 const NAME_CHARS_MOST = 100
 
 export function createConsole(options: ConsoleOptions): Console {
-  const { admin, tokens, localOnly, onAction = () => {}, onError = () => {} } = options
+  const { admin, tokens, localOnly, figures, onAction = () => {}, onError = () => {} } = options
   const access = createConsoleAccess(tokens)
   const sessions = createSessions(access, admin.sessions, localOnly)
   const live = createLive({ meter: options.meter, standing: admin.standing, onError })
   const recorder = createRecorder({
     meter: options.meter,
     standing: admin.standing,
+    figures: () => ({ ...figures?.() }),
     storage: admin.history,
     onError,
   })

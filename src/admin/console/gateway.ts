@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { GatewayConsole } from '../../http/gateway/console.ts'
 import type { Admin } from '../core/admin.ts'
+import type { FiguresShape } from '../telemetry/event-shapes.ts'
 import { createConsole } from './console.ts'
 import { createConsoleServer } from './serve.ts'
 import type { Totalling } from './totals.ts'
@@ -12,10 +13,12 @@ const TOKEN_BYTES = 24
 export interface GatewayConsoleOptions {
   readonly admin: Admin
   readonly meter: Totalling
+  /** `figures` of telemetry. @default none */
+  readonly figures?: () => FiguresShape
 }
 
 /** The console that `createGateway` opens where its configuration has one. */
-export function gatewayConsole({ admin, meter }: GatewayConsoleOptions): GatewayConsole {
+export function gatewayConsole({ admin, meter, figures }: GatewayConsoleOptions): GatewayConsole {
   return ({ config, guards, routes, onAction, onError }) => {
     const { operatorToken: operator = null, viewerToken: viewer = null } = config
     const chosen = operator !== null || viewer !== null
@@ -24,6 +27,7 @@ export function gatewayConsole({ admin, meter }: GatewayConsoleOptions): Gateway
       // Messages, sagas, runs and streams of other applications on the same store are not shown.
       admin: { ...admin, events: null, sagas: null, runs: null, streams: null },
       meter,
+      ...(figures === undefined ? {} : { figures }),
       tokens: { operator: operator ?? token, viewer, chosen },
       localOnly: LOCAL_ONLY,
       guards,

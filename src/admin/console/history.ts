@@ -15,10 +15,12 @@ export interface RecorderOptions {
   readonly meter: Totalling
   readonly storage: HistoryStorage
   standing(): Promise<Standing>
+  /** What only this process knows. */
+  figures(): Readonly<Record<string, number>>
   onError(error: unknown): void
 }
 
-export function createRecorder({ meter, storage, standing, onError }: RecorderOptions): Recorder {
+export function createRecorder({ meter, storage, standing, figures, onError }: RecorderOptions): Recorder {
   // A process that starts again is another one: it counts from zero.
   const source = randomUUID()
   let minute = minuteOf(Date.now())
@@ -34,9 +36,10 @@ export function createRecorder({ meter, storage, standing, onError }: RecorderOp
       before = totals
     }
     // An idle server asks and writes nothing, unless something waits in its store.
-    if (isQuiet(line) && Object.values(gauges).every((value) => value === 0)) return
+    const own = figures()
+    if (isQuiet(line) && [gauges, own].every((some) => Object.values(some).every((value) => value === 0))) return
     try {
-      gauges = gaugesOf(await standing())
+      gauges = { ...gaugesOf(await standing()), ...own }
       await storage.put(source, { ...line, gauges })
     } catch (error) {
       // A gap in a chart is no reason to refuse the rest of it.
@@ -61,7 +64,15 @@ function isQuiet({ counts, latencies }: Totals): boolean {
 
 /** What can pile up. */
 function gaugesOf(standing: Standing): Readonly<Record<string, number>> {
-  const { staleLeases, unknownWaiting, outbox, inboxDeadLetters = {}, runsStuck = 0, runsUnknown = 0 } = standing
+  const {
+    staleLeases,
+    unknownWaiting,
+    outbox,
+    inboxDeadLetters = {},
+    runsStuck = 0,
+    runsUnknown = 0,
+    queues = {},
+  } = standing
   const letters = Object.values(inboxDeadLetters).reduce((sum, count) => sum + count, 0)
   return {
     pending: outbox?.pending ?? 0,
@@ -70,5 +81,6 @@ function gaugesOf(standing: Standing): Readonly<Record<string, number>> {
     unknown: unknownWaiting + runsUnknown,
     staleLeases,
     runsStuck,
+    queued: Object.values(queues).reduce((sum, { waiting, blocked }) => sum + waiting + blocked, 0),
   }
 }

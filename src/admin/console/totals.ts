@@ -16,6 +16,9 @@ const counted = {
   inProgress: counters.inProgress,
   conflicts: counters.conflicts,
   guardBlocked: counters.guardBlocked,
+  guardErrors: counters.guardErrors,
+  losses: counters.losses,
+  sagaFailures: counters.sagaFailures,
 } as const
 
 const timed = { request: histograms.request, claim: histograms.claim, effect: histograms.effect } as const

@@ -120,7 +120,7 @@ const steps: Place = {
 }
 
 /** What runs wait in, or are started by: known by the name that alerts show. */
-function named(kind: 'queue' | 'schedule', table: string, look: string): Place {
+function named(kind: 'queue' | 'schedule', table: string, page: string, look: string): Place {
   return {
     room: RUN_ROOM,
     text: `SELECT name, paused FROM ${table} WHERE name = ?`,
@@ -131,7 +131,7 @@ function named(kind: 'queue' | 'schedule', table: string, look: string): Place {
       about: `${kind} of runs`,
       state: Number(paused) === 1 ? 'paused' : 'active',
       at: null,
-      page: null,
+      page,
       look,
     }),
   }
@@ -210,8 +210,8 @@ const rooms: Place = {
 const places: readonly Place[] = [
   runs,
   steps,
-  named('queue', 'onceonly_run_queues', 'onceonly queue list'),
-  named('schedule', 'onceonly_run_schedules', 'onceonly schedules'),
+  named('queue', 'onceonly_run_queues', '/runs?view=queues', 'onceonly queue list'),
+  named('schedule', 'onceonly_run_schedules', '/runs?view=schedules', 'onceonly schedules'),
   inOutbox('onceonly_outbox_rows', 'added_at', 'waiting to be published', 'onceonly events'),
   inOutbox('onceonly_outbox_dead', 'parked_at', 'dead letter', 'onceonly outbox dead'),
   deadLetters,

@@ -17,6 +17,8 @@ export interface Standing extends StandingShape {
   readonly unknownWaiting: number
   /** Runs that failed within the last day and were not resumed. */
   readonly runsFailed?: number
+  /** The claims have a store of their own, which does not answer: what it holds is missing in these figures. */
+  readonly claimsAway?: boolean
 }
 
 /** A worker looks for due runs every few seconds, so a run that is due for minutes has no worker. */

@@ -37,6 +37,7 @@ export interface SagaEventShape {
   readonly kind: string
   readonly saga: string
   readonly why?: string
+  readonly state?: string
 }
 
 export interface RunEventShape {
@@ -62,6 +63,24 @@ export interface RequestShape {
   /** What was decided; null for one that decides nothing, such as a read. */
   readonly outcome: string | null
   readonly durationMs: number
+}
+
+/** What only one process knows, for the cards of its console. */
+export interface FiguresShape {
+  /** Conflicts of the one caller who had the most, within five minutes. */
+  readonly keyReuseByOne: number
+  /** Pending duplicates of the one workspace that had the most, within five minutes. */
+  readonly pendingByOne: number
+  /** Pairs of regions of which one has left the other without an answer for longer than ten seconds. */
+  readonly linksCut: number
+}
+
+/** Acknowledged records that a store no longer has, after a failover or an old backup. */
+export interface LossShape {
+  readonly store: string
+  /** `records` of PostgreSQL are counted one by one; `rolled_back` and `emptied` are buckets of Redis. */
+  readonly what: 'records' | 'rolled_back' | 'emptied'
+  readonly count: number
 }
 
 /** How things stand in the store. What a store does not have is left out. */

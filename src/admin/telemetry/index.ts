@@ -1,8 +1,10 @@
 export type {
+  FiguresShape,
   GuardEventShape,
   InboxEventShape,
   LedgerEventShape,
   LoadShape,
+  LossShape,
   RegionShape,
   RelayEventShape,
   RequestShape,

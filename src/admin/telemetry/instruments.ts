@@ -79,6 +79,15 @@ export const counters = {
     name: 'onceonly_run_steps_total',
     about: 'Steps of runs, by definition and by what they came to; `replayed` ones were handed what is recorded.',
   },
+  sagaFailures: {
+    name: 'onceonly_saga_failures_total',
+    about: 'Instances of sagas that ended in a state which the definition calls failed.',
+  },
+  losses: {
+    name: 'onceonly_store_losses_total',
+    about:
+      'Acknowledged records of PostgreSQL, or buckets of them of Redis, that are gone after a failover or an old backup.',
+  },
   streamResumes: { name: 'onceonly_stream_resumes_total', about: 'Connections that continued where they had stopped.' },
   streamResets: { name: 'onceonly_stream_resets_total', about: 'Connections that had to begin anew.' },
 } as const satisfies Record<string, Row>

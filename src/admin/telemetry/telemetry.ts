@@ -2,10 +2,12 @@ import { MINUTE, SECOND } from '../../ledger/core/limits.ts'
 import { badOption, checkOptions } from '../../ledger/core/option-names.ts'
 import { createBusiest, createNames } from './bounded.ts'
 import type {
+  FiguresShape,
   GuardEventShape,
   InboxEventShape,
   LedgerEventShape,
   LoadShape,
+  LossShape,
   RegionShape,
   RelayEventShape,
   RequestShape,
@@ -49,6 +51,10 @@ export interface Telemetry {
   readonly run: (event: RunEventShape) => void
   readonly stream: (event: StreamEventShape) => void
   readonly request: (request: RequestShape) => void
+  /** For the `on` of a store that notices what it has lost. */
+  readonly loss: (loss: LossShape) => void
+  /** For `figures` of the console. */
+  figures(): FiguresShape
   /** Read when metrics are collected; once for each process. */
   observeLoad(load: () => LoadShape): void
   /** Read when metrics are collected; once for each region of this process. */
@@ -70,6 +76,8 @@ const OPERATIONS = 200
 const BUSIEST_WINDOW_MS = 5 * MINUTE
 /** Callers that are counted separately within a window, in memory. */
 const BUSIEST_NAMES = 4_096
+/** A region pulls many times within it; the alert has the same bound. */
+const CUT_MS = 10 * SECOND
 /** Two scrapers, or twelve gauges, share one look at the store. */
 const STANDING_MS = 5 * SECOND
 
@@ -99,6 +107,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   if (standing !== undefined) observeStanding(gauges, standing, claims, nameOf)
   const tracing = createTracing(options.tracer ?? null, histograms, nameOf)
   const count = countLedger(counters, nameOf)
+  const regions: RegionShape[] = []
 
   return {
     around: tracing.around,
@@ -137,10 +146,12 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
         counters.publishFailures.add(1, { outcome: kind })
       } else if (kind === 'background_failed') counters.background.add(1, { operation: 'relay' })
     },
-    saga({ kind, saga, why }) {
+    saga({ kind, saga, why, state }) {
       const operation = nameOf(saga)
       if (kind === 'background_failed') return counters.background.add(1, { operation: 'saga' })
       if (kind === 'swept' || kind === 'window_too_short' || kind === 'background_recovered') return
+      // It is the end of an event that was counted as handled.
+      if (kind === 'instance_failed') return counters.sagaFailures.add(1, { operation, outcome: state ?? 'none' })
       counters.sagaEvents.add(1, { operation, outcome: kind })
       if (kind === 'ignored') counters.sagaIgnores.add(1, { operation, outcome: why ?? 'declared' })
     },
@@ -161,6 +172,13 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       counters.requests.add(1, { operation: named, outcome: outcome ?? 'none' })
       histograms.request.record(durationMs / SECOND, { operation: named })
     },
+    loss({ store, what, count: lost }) {
+      counters.losses.add(lost, { operation: nameOf(store), outcome: what })
+    },
+    figures() {
+      const silent = regions.flatMap((region) => region.silences()).filter(({ ms }) => ms > CUT_MS)
+      return { keyReuseByOne: reuseByOne.most(), pendingByOne: pendingByOne.most(), linksCut: silent.length }
+    },
     observeLoad(load) {
       for (const part of ['underWay', 'most', 'waiting', 'bodyBytes'] as const) {
         gauges[part].addCallback((result) => {
@@ -170,6 +188,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       }
     },
     observeRegion(region) {
+      regions.push(region)
       gauges.regionSilence.addCallback((result) => {
         for (const { peer, ms } of region.silences()) {
           result.observe(ms / SECOND, { operation: nameOf(`${region.region} from ${peer}`) })

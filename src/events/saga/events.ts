@@ -18,6 +18,8 @@ export type SagaEvent =
       readonly path: readonly string[]
       readonly emitted: number
     })
+  /** Behind `handled`: the instance has ended in a state that the definition calls failed. */
+  | (OfEvent & { readonly kind: 'instance_failed'; readonly state: string })
   | (OfEvent & {
       readonly kind: 'ignored'
       readonly state: string

@@ -103,6 +103,8 @@ export function emitEntry({ machine, emit, moved }: ReceiveParts, entry: Entry |
       const count = emitted.reduce((sum, topic) => sum + topic.count, 0)
       emit({ kind: 'handled', ...about, from: state, path, emitted: count })
       for (const warning of warnings) emit({ kind: 'warned', ...about, warning })
+      const last = path.at(-1)
+      if (last !== undefined && machine.failed.includes(last)) emit({ kind: 'instance_failed', ...about, state: last })
       if (path.length > 0) moved()
       return
     }

@@ -1,10 +1,16 @@
+import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { before, test } from 'node:test'
+import { buildPages } from '../../../console/build.ts'
 import { temporaryFolder } from '../../support/gateway/process.ts'
+import { assertAlerts, valueOf } from '../../support/service/trouble/alerts.ts'
 import { openApart } from '../../support/service/trouble/apart.ts'
 import { compare } from '../../support/service/trouble/compare.ts'
 import { openLibrary } from '../../support/service/trouble/library.ts'
 import { metricsOf, openPlace, operator, promtoolProgram, skipTrouble } from '../../support/service/trouble/place.ts'
+import { troubles } from '../../support/service/trouble/trouble.ts'
+
+before(() => buildPages())
 
 const options = { skip: skipTrouble }
 
@@ -18,6 +24,15 @@ test('a server without its locks and its broker says so on every interface', opt
     metrics: async () => [await metricsOf(server)],
   })
   await compare(promtoolProgram, 'apart', place, made)
+
+  const { metric, alert, page, sees } = troubles.apart.lostClaimsStore
+  const value = valueOf(await metricsOf(server), metric)
+  assert.equal(value, 0)
+  await place.pages.see(page, sees)
+  assert.match(await place.console('/doctor'), /the store of the claims does not answer/)
+  const doctor = await place.commands.run('doctor', '--store', apart.claims)
+  assert.deepEqual([doctor.status, /cannot be reached/.test(doctor.stderr)], [2, true], doctor.stderr)
+  await assertAlerts(promtoolProgram, [{ series: metric, value, alert }])
 })
 
 test('what a process of the library leaves behind shows on every interface', options, async (context) => {

@@ -1,11 +1,14 @@
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { before, test } from 'node:test'
+import { buildPages } from '../../../console/build.ts'
 import { until } from '../../../src/testing/until.ts'
 import { startGateway, temporaryFolder } from '../../support/gateway/process.ts'
 import { guarded, openCounting, things } from '../../support/gateway/world.ts'
 import { compare } from '../../support/service/trouble/compare.ts'
 import { makeAtGateway } from '../../support/service/trouble/make-gateway.ts'
 import { getText, openPlace, operator, promtoolProgram, skipTrouble } from '../../support/service/trouble/place.ts'
+
+before(() => buildPages())
 
 /** They hang for as long as the test takes. */
 const timeouts = { answerMs: 600_000 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { before, test } from 'node:test'
+import { buildPages } from '../../../console/build.ts'
 import { until } from '../../../src/testing/until.ts'
 import { openCluster, type TestServer } from '../../support/service/cluster.ts'
 import { startMail } from '../../support/service/messages/mail.ts'
@@ -8,6 +9,9 @@ import { compare } from '../../support/service/trouble/compare.ts'
 import { makeAtServer } from '../../support/service/trouble/make-server.ts'
 import { metricsOf, openPlace, operator, promtoolProgram, skipTrouble } from '../../support/service/trouble/place.ts'
 import { troubles } from '../../support/service/trouble/trouble.ts'
+
+// A server reads them when it starts.
+before(() => buildPages())
 
 test('whatever goes wrong at a server: command line, console, overview, metrics and alerts say the same of it', {
   skip: skipTrouble,

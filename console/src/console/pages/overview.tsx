@@ -2,7 +2,7 @@ import { useAsk } from '../../parts/ask.ts'
 import { ShareBar } from '../../parts/chart.tsx'
 import { countText, durationText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
-import { Empty } from '../../parts/states.tsx'
+import { Empty, Loading } from '../../parts/states.tsx'
 import type { Rates, Status } from '../api.ts'
 import { type AnswerOf, question } from '../api.ts'
 import { growingBacklogs } from '../backlogs.ts'
@@ -10,6 +10,7 @@ import { rangeOf, useHistory } from '../history.ts'
 import { useLive, useNow } from '../live.ts'
 import { needs } from '../needs.ts'
 import { CardBox, Loaded, Page } from '../page.tsx'
+import { recentNeeds } from '../recent.ts'
 import { Busiest } from './busiest.tsx'
 import { Charts } from './charts.tsx'
 import { Doctor } from './doctor.tsx'
@@ -54,7 +55,8 @@ export function OverviewPage({ query }: { readonly query: URLSearchParams }) {
 
 function Needs({ standing }: { readonly standing: Rates['standing'] }) {
   const history = useHistory('1h')
-  const growing = history.kind === 'loaded' ? growingBacklogs(history.value.points) : []
+  const points = history.kind === 'loaded' ? history.value.points : []
+  const growing = growingBacklogs(points)
   if (standing === null) {
     return (
       <section class="card quiet-night">
@@ -62,11 +64,15 @@ function Needs({ standing }: { readonly standing: Rates['standing'] }) {
       </section>
     )
   }
-  const waiting = needs(standing)
+  const waiting = [...needs(standing), ...recentNeeds(points)].toSorted((a, b) => a.tone.localeCompare(b.tone))
   if (waiting.length + growing.length === 0) {
+    // Half of what is watched is in there: nothing is clear before.
+    if (history.kind === 'loading') return <Loading />
     return (
       <section class="card quiet-night">
-        <Empty title="All clear">No unknown outcomes, stale leases, dead letters, failed or stuck runs.</Empty>
+        <Empty title="All clear">
+          No unknown outcomes, dead letters, stale leases, failed or stuck runs, late schedules or lost records.
+        </Empty>
       </section>
     )
   }
@@ -81,11 +87,11 @@ function Needs({ standing }: { readonly standing: Rates['standing'] }) {
           </a>
         </li>
       ))}
-      {growing.map(({ title, unit, from, to }) => {
+      {growing.map(({ title, page, unit, from, to }) => {
         const text = unit === 'ms' ? durationText : countText
         return (
           <li key={title}>
-            <a class="card tile warn" href={addressOf(['events'])}>
+            <a class="card tile warn" href={addressOf([page])}>
               <b>{text(to)}</b>
               <span>{title}</span>
               <small>{`From ${text(from)} five minutes ago.`}</small>

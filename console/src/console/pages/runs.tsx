@@ -13,6 +13,8 @@ import { CardBox, Filters, Page } from '../page.tsx'
 import { useMayAct } from '../session.tsx'
 import { runTone } from '../states.ts'
 import { BulkDialog, type BulkHow } from './bulk-dialog.tsx'
+import { QueuesPage } from './queues.tsx'
+import { SchedulesPage } from './schedules.tsx'
 
 /** A list leaves out what went in and what came out. */
 type RunRow = Omit<RunView, 'steps' | 'input' | 'result'>
@@ -29,11 +31,20 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
   const [turn, setTurn] = useState(0)
   const given = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']))
   const path = question('/runs', given)
+  const view = query.get('view')
+  if (view === 'schedules') return <SchedulesPage />
+  if (view === 'queues') return <QueuesPage />
   return (
     <Page
       title="Runs"
       actions={
         <>
+          <a class="button" href={addressOf(['runs'], { view: 'queues' })}>
+            Queues
+          </a>
+          <a class="button" href={addressOf(['runs'], { view: 'schedules' })}>
+            Schedules
+          </a>
           <ExportButtons name="runs" rows={() => allRows(path)} />
           {mayAct ? (
             <>

@@ -85,7 +85,7 @@ test('every alert has a case, and every metric of alerts and dashboard exists', 
   const rules = readFileSync(join(ops, 'alerts.yaml'), 'utf8')
   const cases = readFileSync(join(ops, 'alerts.test.yaml'), 'utf8')
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name)
-  assert.equal(alerts.length, 12)
+  assert.equal(alerts.length, 13)
   for (const name of alerts) assert.ok(cases.includes(`alertname: ${name}`), name)
   const ours = new Set([...(await everything()).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
   const expressions = [...[...rules.matchAll(/expr: (.*)/g)].map(([, text = '']) => text), ...dashboardQueries()]

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Redis } from 'ioredis'
 import { until } from '../../../../src/testing/until.ts'
 import { startOwn } from '../../own-server.ts'
 import { type Cluster, openCluster, type TestServer } from '../cluster.ts'
@@ -9,6 +10,8 @@ const MINUTE_MS = 60_000
 interface Apart extends AsyncDisposable {
   readonly cluster: Cluster
   readonly server: TestServer
+  /** Where the store of its claims was. */
+  readonly claims: string
   readonly made: Made<'apart'>
 }
 
@@ -28,6 +31,10 @@ export async function openApart(): Promise<Apart> {
     return (body['outbox'] as { readonly pending: number }).pending
   }
   await until('its event is published', pending, (count) => count === 0)
+  assert.equal((await server.send({ recipientPhone: '+4915100', message: 'Before' })).body.success, true)
+  await emptied(env.ONCEONLY_CLAIMS)
+  assert.equal((await server.send({ recipientPhone: '+4915100', message: 'After' })).body.success, true)
+  await until('the server notices', () => server.events('claims.reset').length > 0)
   await Promise.all([redis.started[0]?.halt(), nats.started[0]?.halt()])
   const sent = await server.send({ recipientPhone: '+4915101', message: 'Without a lock' })
   assert.equal(sent.body.success, true, sent.text)
@@ -37,7 +44,16 @@ export async function openApart(): Promise<Apart> {
   return {
     cluster,
     server,
-    made: { lostLocks: sent.body.message?._id ?? '', lostBroker: 'without-broker' },
+    claims: env.ONCEONLY_CLAIMS,
+    // Nothing has an id of what is lost.
+    made: { lostClaims: '', lostLocks: sent.body.message?._id ?? '', lostBroker: 'without-broker' },
     [Symbol.asyncDispose]: () => disposal.disposeAsync(),
   }
+}
+
+/** As a failover to a replica that had nothing yet. */
+async function emptied(url: string): Promise<void> {
+  const client = new Redis(url)
+  await client.flushall()
+  client.disconnect()
 }

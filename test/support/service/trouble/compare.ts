@@ -48,10 +48,11 @@ async function compareOne(
   const shown = trouble.shows ?? id
   const shows = (text: string) => text.replaceAll(/[ \n]/g, '').includes(shown)
   const listed = async () => (await commands.run(...command.split(' '), '--json')).stdout
-  await until(`${name}: the command line shows ${shown}`, listed, shows)
+  // First the console: a server writes down the minute under way when it is asked for the history.
   await until(`${name}: the console answers ${shown}`, () => console(pathOf(command)), shows)
-  const found = await commands.run('find', id, '--json')
-  assert.equal(found.status, 0, `${name}: find ${id}: ${found.stdout}`)
+  await until(`${name}: the command line shows ${shown}`, listed, shows)
+  const found = await commands.run('find', id === '' ? name : id, '--json')
+  assert.equal(found.status, id === '' ? 1 : 0, `${name}: find ${id}: ${found.stdout}`)
   if (trouble.page !== null) await pages.see(pageOf(trouble.page, found.stdout), trouble.sees ?? shown)
   const { metric, alert, above = 0 } = trouble
   if (metric === null) return []
@@ -84,11 +85,13 @@ function pageOf(page: string, found: string): string {
 }
 
 /** What grows for minutes raises a card as well, and that takes as long as the test happens to take. */
-const growing = /^(?:Outbox grows|Outbox falls behind|Dead letters increase|Stuck runs increase)$/
+const growing = /^(?:Outbox grows|Outbox falls behind|Dead letters increase|Stuck runs increase|Run queues grow)$/
 
 /** The overview raises the cards of what was made, with their pages, and no others. */
 async function compareCards(pages: ConsolePages, here: readonly Trouble[]): Promise<void> {
-  const wanted = new Map(here.flatMap(({ card, page }) => (card === null ? [] : [[card, page ?? ''] as const])))
+  const wanted = new Map(
+    here.flatMap(({ card, page, cardPage = page }) => (card === null ? [] : [[card, cardPage] as const])),
+  )
   const raised = async () => new Map([...(await pages.cards())].filter(([title]) => !growing.test(title)))
   const seen = await until('the overview raises the cards', raised, (cards) => cards.size >= wanted.size)
   assert.deepEqual(Object.fromEntries(seen), Object.fromEntries(wanted))

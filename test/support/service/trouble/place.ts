@@ -1,4 +1,3 @@
-import { buildPages } from '../../../../console/build.ts'
 import { findProgram, promtool } from '../../../../tools/servers/programs.ts'
 import { startCommands } from '../../admin/cli/commands.ts'
 import { openBrowser, skip as skipBrowser } from '../../browser.ts'
@@ -27,7 +26,6 @@ export type OpenPlace = Asking & AsyncDisposable
 /** The command line on a store, and a browser in which an operator has signed in at its console. */
 export async function openPlace({ store, url, token, env = {}, metrics }: Place): Promise<OpenPlace> {
   await using stack = new AsyncDisposableStack()
-  await buildPages()
   const commands = stack.use(startCommands(process.cwd(), { ...process.env, ...env, ONCEONLY_STORE: store }))
   const browser = stack.use(await openBrowser())
   const pages = await openPages(browser, url, token)

@@ -12,6 +12,8 @@ export interface Trouble {
   readonly sees?: string
   /** The card of the overview that is raised, whose link leads to the page; null where none is. */
   readonly card: string | null
+  /** Where the card leads, when that is not the page. */
+  readonly cardPage?: string
   /** The series that counts it, as Prometheus writes it; null where none does. */
   readonly metric: string | null
   /** What its value must be more than, for the alert to fire; 0, when left out. */

@@ -1,6 +1,29 @@
 import type { Trouble } from './row.ts'
 
 export const apartTroubles = {
+  lostClaimsStore: {
+    system: 'store',
+    what: 'The store of the claims cannot be reached',
+    command: 'doctor',
+    page: '/overview',
+    sees: 'Claims store away',
+    card: 'Claims store away',
+    metric: 'onceonly_claims_up',
+    alert: 'OnceonlyStoreUnreachable',
+    end: 'by itself when the store is back; keys of messages are refused meanwhile',
+  },
+  lostClaims: {
+    system: 'store',
+    what: 'A failover of Redis loses acknowledged claims',
+    command: 'history',
+    shows: '"losses":0.',
+    page: '/overview',
+    sees: 'Records lost',
+    card: 'Records lost',
+    metric: 'onceonly_store_losses_total{operation="redis",outcome="emptied"}',
+    alert: 'OnceonlyRecordsLost',
+    end: 'ask the provider what ran since then; a retry of what was lost runs again',
+  },
   lostLocks: {
     system: 'messages',
     what: 'The store of the locks cannot be reached',
@@ -8,7 +31,8 @@ export const apartTroubles = {
     shows: '"guarded":false',
     page: 'FOUND',
     sees: 'sent without its lock',
-    card: null,
+    card: 'Sent without a lock',
+    cardPage: '/guard',
     metric: 'onceonly_guard_errors_total{operation="messages"}',
     alert: 'OnceonlyDuplicateGuardError',
     end: 'by itself when the store is back; what was sent meanwhile had no lock, and the log names it',
@@ -20,7 +44,7 @@ export const apartTroubles = {
     shows: '"pending":1',
     page: '/events',
     sees: '1Waiting',
-    card: null,
+    card: 'Outbox is late',
     metric: 'onceonly_outbox_lag_seconds',
     alert: 'OnceonlyOutboxLag',
     end: 'by itself when the broker is back: what waits is published in its order',

@@ -17,7 +17,9 @@ export const troubles = {
 export type Place = keyof typeof troubles
 
 /** The id that each is found by; without its store nothing is found. */
-export type Made<At extends Place> = Readonly<Record<Exclude<keyof (typeof troubles)[At], 'lostStore'>, string>>
+export type Made<At extends Place> = Readonly<
+  Record<Exclude<keyof (typeof troubles)[At], 'lostStore' | 'lostClaimsStore'>, string>
+>
 
 export const allTroubles: readonly (readonly [name: string, Trouble])[] = Object.values(troubles)
   .flatMap((some): readonly (readonly [string, Trouble])[] => Object.entries(some))
