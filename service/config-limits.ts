@@ -30,6 +30,7 @@ export const limitSettings = {
   quotaProjectBytes: quota('PROJECT_BYTES', 256 * MIB, 'bytes of the projects of a workspace'),
   quotaSequences: quota('SEQUENCES', 10_000, 'versions of its sequences that a workspace keeps'),
   quotaRuns: quota('RUNS', 100_000, 'runs of sequences that a workspace keeps'),
+  quotaStreams: quota('STREAMS', 50, 'runs and campaigns that a workspace follows by events from one server'),
   quotaRooms: quota('ROOMS', 1_000, 'rooms of the chat that a workspace keeps'),
   quotaClients: quota('CLIENTS', 100_000, 'names of clients of the chat that a workspace keeps'),
   quotaConnections: quota('CONNECTIONS', 1_000, 'connections of the chat that a workspace has to one server'),

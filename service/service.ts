@@ -78,12 +78,12 @@ export async function startService(config: Config): Promise<Service> {
   const { server, routes } = await createServer(base, log, config, metrics, admission, requests)
   // In the order in which they began.
   const systems: { stop(): Promise<void> }[] = []
-  let live: { stop(): void } | null = null
+  const live: { stop(): void }[] = []
   const stop = async () => {
     // Nothing new comes in; then running work finishes; then its messages are published, as far as it goes.
     events.hold()
     // Open pages would keep their connections for ever.
-    live?.stop()
+    for (const each of live) each.stop()
     await endAll([
       () => server.close(),
       () => endTogether(systems),
@@ -120,6 +120,7 @@ export async function startService(config: Config): Promise<Service> {
     systems.push(messages)
     const outreach = await addOutreach(server, { once, base, messages, config, quotas, watch })
     systems.push(outreach)
+    live.push(outreach.streams)
     const imports = await addImports(server, {
       once,
       protect,
@@ -145,7 +146,7 @@ export async function startService(config: Config): Promise<Service> {
     const find = createFind({ base, admin, requests })
     const own = createOwnData({ base, admin, imports: imports.removal })
     const shown = { runs, sagas, rooms, findings, find, own }
-    live = addConsole(server, { admin, config, metrics, operatorToken, routes, ...shown })
+    live.push(addConsole(server, { admin, config, metrics, operatorToken, routes, ...shown }))
     const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
     systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))
     events.begin([...imports.consumers, notices])

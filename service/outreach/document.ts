@@ -20,14 +20,14 @@ import { LIMIT_MOST, LIMIT_USUAL, runStates, stepStates, stepStatuses, verdicts 
 
 /** The commands and reads of the outreach: their schemas check, type and document them. */
 
-const system = {
+export const system = {
   name: 'outreach',
   about:
     'Outbound sequences as durable runs: a step that was recorded is never done again, whatever crashes, and every run ' +
     'can be replayed against the sequence of today.',
 }
 
-const notes = {
+export const notes = {
   outbox: 'nothing is published; messages have rows of their own',
   externalCalls: 'Messages and webhooks go out under the key of their step, which never changes.',
   tests: 'service/outreach.test.ts, service/outreach-crash.test.ts',
@@ -169,6 +169,7 @@ const summary = {
   sequenceId: text,
   version,
   leadId: text,
+  campaignId: textOrNull,
   error: textOrNull,
   dueAt: instantOrNull,
   startedAt: instant,
@@ -193,7 +194,7 @@ const run = named('Run', record({ ...summary, steps: list(runStep) }))
 /** The engine's own cursor inside of ours; null for a text that is none. */
 export function placeOf(cursor: string): string | null {
   const place = textOfCursor(cursor)
-  return /^\d{1,15} [\x21-\x7e]{1,200}$/.test(place) ? place : null
+  return /^\d{1,15} [\x20-\x7e]{1,200}$/.test(place) ? place : null
 }
 
 export const readRuns = {
@@ -227,6 +228,21 @@ export const readRun = {
   answers: { 200: { about: 'The run', schema: run } },
 } satisfies Declaration
 
+export const runEvents = {
+  id: 'runs.events',
+  system,
+  summary: 'Follow a run by server-sent events',
+  description:
+    '`run` whenever its state or that of a step has changed, as `GET /api/runs/{id}` answers it; `:ended` behind the last ' +
+    'one.',
+  access: 'api key',
+  path: runId,
+  answers: {
+    200: { about: 'Events, until the run has ended', schema: text, type: 'text/event-stream' },
+    429: { about: 'The workspace follows as many events of this server as it may' },
+  },
+} satisfies Declaration
+
 const difference = record({ path: text, original: anything, replayed: anything }, ['original', 'replayed'])
 const compared = Type.Unsafe<boolean | null>({ type: ['boolean', 'null'] })
 const replayedStep = named(
@@ -243,8 +259,20 @@ const replayedStep = named(
   }),
 )
 
+export const replay = named(
+  'Replay',
+  record({
+    runId: text,
+    verdict: oneOf(verdicts),
+    performed: Type.Integer(),
+    blocked: Type.Integer(),
+    steps: list(replayedStep),
+    result: record({ identical: compared, diff: list(difference) }),
+  }),
+)
+
 /** Without a body, or without the field, nothing is performed. */
-const replayRequest = Type.Unsafe<{ dryRun?: boolean } | null>({
+export const replayRequest = Type.Unsafe<{ dryRun?: boolean } | null>({
   type: ['object', 'null'],
   properties: { dryRun: Type.Optional(Type.Boolean({ default: true })) },
   additionalProperties: false,
@@ -264,17 +292,7 @@ export const replayRun = {
   answers: {
     200: {
       about: 'Step by step',
-      schema: named(
-        'Replay',
-        record({
-          runId: text,
-          verdict: oneOf(verdicts),
-          performed: Type.Integer(),
-          blocked: Type.Integer(),
-          steps: list(replayedStep),
-          result: record({ identical: compared, diff: list(difference) }),
-        }),
-      ),
+      schema: replay,
     },
     409: { about: 'The run would not go as it went: nothing was performed' },
   },

@@ -2,10 +2,14 @@ import type { FastifyInstance } from 'fastify'
 import type { Messages } from '../messages/index.ts'
 import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
-import { addRunActions, addRunReads } from './run-routes.ts'
+import { createCampaigns } from './campaigns/campaigns.ts'
+import { addCampaignActions, addCampaignReads, addCampaignStart } from './campaigns/routes.ts'
+import { createEngines } from './engines.ts'
+import { addRunActions, addRunReads, allowEmptyBodies } from './run-routes.ts'
 import { createRuns, type Runs } from './runs.ts'
 import { addSequences, addStarts } from './sequence-routes.ts'
 import { versionSweep } from './sequences.ts'
+import { createEventStreams, type EventStreams } from './streams.ts'
 
 interface Parts extends Pick<ServerParts, 'once' | 'base' | 'config' | 'quotas' | 'watch'> {
   readonly messages: Messages
@@ -13,6 +17,7 @@ interface Parts extends Pick<ServerParts, 'once' | 'base' | 'config' | 'quotas' 
 
 export interface Outreach {
   readonly runs: Runs
+  readonly streams: Pick<EventStreams, 'stop'>
   readonly sweeps: readonly Sweep[]
   stop(): Promise<void>
 }
@@ -22,11 +27,35 @@ export async function addOutreach(server: FastifyInstance, parts: Parts): Promis
   const { once, base, messages, config, quotas, watch } = parts
   const { sender, delivery, channels } = messages
   const { sendTimeoutMs, webhookHosts } = config
-  const runs = await createRuns({ base, once, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch })
+  const engines = await createEngines({
+    base,
+    once,
+    sender,
+    delivery,
+    channels,
+    sendTimeoutMs,
+    webhookHosts,
+    quotas,
+    watch,
+  })
+  const runs = createRuns({ base, engines })
+  const campaigns = createCampaigns({ base, quotas, engines })
+  const streams = createEventStreams({
+    quotas,
+    onError: (err) => server.log.warn({ event: 'outreach.events_failed', err }, 'stream of events ended'),
+  })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
-  server.register(async (scope) => addSequences(scope, { once, base, quotas, webhookHosts }))
-  server.register(async (scope) => addRunActions(scope, { runs }))
+  server.register(async (scope) => {
+    addSequences(scope, { once, base, quotas, webhookHosts })
+    addCampaignStart(scope, { once, campaigns })
+  })
+  server.register(async (scope) => {
+    allowEmptyBodies(scope)
+    addRunActions(scope, { runs })
+    addCampaignActions(scope, { campaigns })
+  })
   addStarts(server, { base, runs })
-  addRunReads(server, { runs })
-  return { runs, sweeps: [versionSweep(base), runs.sweep], stop: () => runs.stop() }
+  addRunReads(server, { runs, streams })
+  addCampaignReads(server, { campaigns, streams })
+  return { runs, streams, sweeps: [versionSweep(base), runs.sweep], stop: () => engines.stop() }
 }

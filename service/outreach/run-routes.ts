@@ -6,8 +6,10 @@ import { cursorOf } from '../http/page.ts'
 import { sendProblem } from '../http/problem.ts'
 import { routeOptions } from '../openapi/route.ts'
 import { callerOf } from '../workspaces/authenticate.ts'
-import { cancelRun, placeOf, readRun, readRuns, replayRun, resolveStep } from './document.ts'
+import { QuotaExceeded } from '../workspaces/quotas.ts'
+import { cancelRun, placeOf, readRun, readRuns, replayRun, resolveStep, runEvents } from './document.ts'
 import type { Runs } from './runs.ts'
+import type { EventStreams } from './streams.ts'
 import { replayOf, runOf, summaryOf } from './view.ts'
 import { LIMIT_USUAL } from './words.ts'
 
@@ -15,7 +17,10 @@ interface Parts {
   readonly runs: Runs
 }
 
-export function addRunReads(server: FastifyInstance, { runs }: Parts): void {
+export function addRunReads(
+  server: FastifyInstance,
+  { runs, streams }: Parts & { readonly streams: EventStreams },
+): void {
   const typed = server.withTypeProvider<InputTypes>()
 
   typed.get('/api/runs', routeOptions(readRuns), async (request) => {
@@ -30,11 +35,16 @@ export function addRunReads(server: FastifyInstance, { runs }: Parts): void {
     const { id } = request.params
     return answered(reply, async () => runOf(await runs.get(callerOf(request).workspaceId, id), id))
   })
+
+  typed.get('/api/runs/:id/events', routeOptions(runEvents), async (request, reply) => {
+    const { id } = request.params
+    const { workspaceId } = callerOf(request)
+    return answered(reply, async () => streams.send(workspaceId, request, reply, await runs.events(workspaceId, id)))
+  })
 }
 
 /** What people do with a run. All of it may be repeated. */
 export function addRunActions(server: FastifyInstance, { runs }: Parts): void {
-  allowEmptyBodies(server)
   const typed = server.withTypeProvider<InputTypes>()
 
   typed.post('/api/runs/:id/replay', routeOptions(replayRun), async (request, reply) => {
@@ -61,7 +71,7 @@ export function addRunActions(server: FastifyInstance, { runs }: Parts): void {
 }
 
 /** A command without anything to say needs no body, whatever type a client announces. */
-function allowEmptyBodies(server: FastifyInstance): void {
+export function allowEmptyBodies(server: FastifyInstance): void {
   const json = server.getDefaultJsonParser('error', 'error')
   // In place of the one that the whole server has.
   server.removeContentTypeParser('application/json')
@@ -72,15 +82,19 @@ function allowEmptyBodies(server: FastifyInstance): void {
 }
 
 /** Refusals of the engine, each as the problem that it is. */
-async function answered(reply: FastifyReply, work: () => Promise<unknown>): Promise<unknown> {
+export async function answered(
+  reply: FastifyReply,
+  work: () => Promise<unknown>,
+  notResolvable = 'The run has no such step whose outcome is unknown.',
+): Promise<unknown> {
   try {
     return await work()
   } catch (error) {
     if (isOnceError(error, 'not_found')) return reply.callNotFound()
     if (isOnceError(error, 'run_diverged')) return sendDiverged(reply, error)
+    if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
     if (!isOnceError(error, 'not_resolvable')) throw error
-    const detail = 'The run has no such step whose outcome is unknown.'
-    return sendProblem(reply, { name: 'not-resolvable', detail })
+    return sendProblem(reply, { name: 'not-resolvable', detail: notResolvable })
   }
 }
 
@@ -91,7 +105,7 @@ function sendDiverged(reply: FastifyReply, error: OnceError): FastifyReply {
   return sendProblem(reply, { name: 'run-diverged', detail, errors })
 }
 
-function sendEnded(reply: FastifyReply, runId: string, state: RunState): FastifyReply {
+export function sendEnded(reply: FastifyReply, runId: string, state: RunState): FastifyReply {
   const detail = `The run ${runId} has ended already: it ${state}.`
   return sendProblem(reply, { name: 'run-ended', detail })
 }

@@ -5,6 +5,7 @@ import {
   type HttpSent,
   type RunContext,
   type RunDefinition,
+  type RunView,
 } from 'onceonly/run'
 import { holds } from './condition.ts'
 import { type Arm, startWalk } from './flow.ts'
@@ -13,15 +14,26 @@ import type { Lead, Scope } from './sequence.ts'
 import type { BranchStep, MessageStep, Step, WebhookStep } from './step.ts'
 import { render } from './template.ts'
 
-/** Everything that a run depends on goes into it when it begins, so that neither an edit nor a new phone diverts it. */
-export interface OutreachInput {
+interface OfSequence {
   readonly workspaceId: string
   readonly sequenceId: string
   readonly sequenceName: string
   readonly version: number
+}
+
+/** What a run depends on: as it was when the run began, so that neither an edit nor a new phone diverts it. */
+export interface LoadedLead {
   readonly steps: readonly Step[]
   readonly lead: Lead
 }
+
+/** The run of a lead in a campaign reads them itself: the journals of its parents have ids only. */
+export interface CampaignLead extends OfSequence {
+  readonly campaignId: string
+  readonly leadId: string
+}
+
+export type OutreachInput = (OfSequence & LoadedLead) | CampaignLead
 
 export interface OutreachResult {
   /** The steps that the lead came to, in order. */
@@ -33,9 +45,12 @@ export interface OutreachChannels {
   readonly webhook: Channel<HttpPlan, HttpSent>
   /** A provider may take this long, and the way to it a little. */
   readonly stepTimeoutMs: number
+  load(input: CampaignLead): Promise<LoadedLead>
 }
 
 export const RUN_NAME = 'outreach'
+/** The step that reads what a run of a campaign depends on. No step of a sequence has a space in its id. */
+const LOADING = 'its lead'
 /** Over half an hour or so: a provider that is away for longer is a matter for a person. */
 const retry = { attempts: 8 }
 /** A message that was accepted has a day of its own, and may wait for its turn; before that its channel counts. */
@@ -47,19 +62,27 @@ const messageRetry = { attempts: Number.POSITIVE_INFINITY }
  */
 export function defineOutreach(
   channels: OutreachChannels,
-  stepsOf: (input: OutreachInput) => readonly Step[],
+  stepsOf: (loaded: LoadedLead) => readonly Step[],
 ): RunDefinition<OutreachInput, OutreachResult> {
   return defineRun(RUN_NAME, async (run: RunContext, input: OutreachInput) => {
+    const loaded = 'campaignId' in input ? await load(input) : input
+    const { lead } = loaded
     // A step may be called like something that every object has.
     const results = Object.create(null) as Record<string, unknown>
-    const scope: Scope = { lead: input.lead, results }
+    const scope: Scope = { lead, results }
     const passed: string[] = []
-    const walk = startWalk(stepsOf(input))
+    const walk = startWalk(stepsOf(loaded))
     for (let step = walk.step; step !== null; step = walk.step) {
       walk.pass(await perform(step))
       passed.push(step.id)
     }
     return { passed }
+
+    async function load(ofCampaign: CampaignLead): Promise<LoadedLead> {
+      const { campaignId: campaign, sequenceId: sequence } = ofCampaign
+      await run.setAttributes({ campaign, sequence })
+      return run.step(LOADING, () => channels.load(ofCampaign))
+    }
 
     async function perform(step: Step): Promise<Arm | null> {
       switch (step.type) {
@@ -89,8 +112,14 @@ export function defineOutreach(
   })
 }
 
-function messageOf(step: MessageStep, input: OutreachInput, scope: Scope): MessagePlan {
-  const { workspaceId, lead } = input
+/** What a run depends on; null for one of a campaign that has not read it yet. */
+export function loadedOf({ input, steps }: Pick<RunView, 'input' | 'steps'>): LoadedLead | null {
+  if (!('campaignId' in (input as OutreachInput))) return input as LoadedLead
+  return (steps.find(({ id }) => id === LOADING)?.result ?? null) as LoadedLead | null
+}
+
+function messageOf(step: MessageStep, { workspaceId }: OutreachInput, scope: Scope): MessagePlan {
+  const { lead } = scope
   const { type, template } = step
   const subject = type === 'email' ? step.subject : undefined
   return {
@@ -105,8 +134,8 @@ function messageOf(step: MessageStep, input: OutreachInput, scope: Scope): Messa
 }
 
 function requestOf({ id, url, template }: WebhookStep, input: OutreachInput, scope: Scope): HttpPlan {
-  const { workspaceId, sequenceId, lead } = input
-  return { url, body: { workspaceId, sequenceId, stepId: id, leadId: lead.id, message: render(template, scope) } }
+  const { workspaceId, sequenceId } = input
+  return { url, body: { workspaceId, sequenceId, stepId: id, leadId: scope.lead.id, message: render(template, scope) } }
 }
 
 function decide({ when, ...step }: BranchStep, scope: Scope): { taken: Arm; to: string | null } {

@@ -1,24 +1,17 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { isOnceError } from 'onceonly'
-import { createEngine, httpChannel, providers, type Replay, type RunState, type RunView } from 'onceonly/run'
-import type { Channels } from '../messages/channels/index.ts'
-import type { Delivery } from '../messages/deliver.ts'
+import type { Replay, RunState, RunView } from 'onceonly/run'
 import { leadById } from '../messages/leads.ts'
 import { leadOf } from '../messages/message.ts'
-import type { Sender } from '../messages/send.ts'
 import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
 import type { ResolveCommand, StartCommand } from './document.ts'
-import { createPublicFetch } from './public-fetch.ts'
+import { type Engines, inside, orNull, outside } from './engines.ts'
 import { createResolve } from './resolve.ts'
-import { defineOutreach, type OutreachInput, RUN_NAME } from './run.ts'
-import { createRunCounts } from './run-counts.ts'
+import { type OutreachInput, RUN_NAME } from './run.ts'
 import { scopeOf } from './run-scope.ts'
-import { createMessageChannel } from './send.ts'
 import type { Lead, Sequence } from './sequence.ts'
-import { newestSequence } from './sequences.ts'
-import type { Step } from './step.ts'
-import type { Summary } from './view.ts'
+import { type EventSource, withSnapshots } from './streams.ts'
+import { leadIdOf, runOf, type Summary } from './view.ts'
 
 export type Started =
   | { readonly kind: 'started'; readonly runId: string }
@@ -39,6 +32,8 @@ export interface Runs {
   list(workspaceId: string, query: RunsQuery): Promise<RunsPage>
   /** Against the newest version of the run's sequence. */
   replay(workspaceId: string, runId: string, dryRun: boolean): Promise<Replay>
+  /** What changes of the run, until it has ended. */
+  events(workspaceId: string, runId: string): Promise<EventSource>
   /** Answers the state that the run has ended in. */
   cancel(workspaceId: string, runId: string): Promise<RunState>
   resolve(workspaceId: string, runId: string, key: string, command: ResolveCommand): Promise<RunView>
@@ -48,7 +43,6 @@ export interface Runs {
     resolve(id: string, key: string, command: ResolveCommand): Promise<RunView>
   }
   readonly sweep: Sweep
-  stop(): Promise<void>
 }
 
 export interface RunsQuery {
@@ -57,43 +51,22 @@ export interface RunsQuery {
   readonly cursor: string | null
 }
 
-interface Parts extends Pick<ServerParts, 'base' | 'once' | 'quotas' | 'watch'> {
-  readonly sender: Sender
-  readonly delivery: Delivery
-  readonly channels: Channels
-  readonly sendTimeoutMs: number
-  /** Hosts that webhooks may reach although they are not public. */
-  readonly webhookHosts: readonly string[]
+interface Parts extends Pick<ServerParts, 'base'> {
+  readonly engines: Engines
 }
 
-/** Beyond what a provider may take: the guard waits for a twin, and the store for its turn. */
-const STEP_EXTRA_MS = 30_000
-
-export async function createRuns(parts: Parts): Promise<Runs> {
-  const { base, once, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch } = parts
-  const counts = createRunCounts(base, quotas)
-  const messages = createMessageChannel({ base, sender, delivery, channels })
-  const fetch = createPublicFetch(webhookHosts)
-  const webhook = httpChannel({ name: 'webhook', provider: providers.http, fetch })
-  const by = { messages, webhook, stepTimeoutMs: sendTimeoutMs + STEP_EXTRA_MS }
-  const outreach = defineOutreach(by, ({ steps }) => steps)
-  const engine = await createEngine({
-    ledger: once,
-    runs: [outreach],
-    on: watch.run,
-  })
-  // An engine of its own drives nothing: it only reads what the other one did, with the steps of today.
-  const today = new AsyncLocalStorage<readonly Step[]>()
-  const replayed = defineOutreach(by, ({ steps }) => today.getStore() ?? steps)
-  const replayer = await createEngine({ ledger: once, runs: [replayed], work: false })
+export function createRuns({ base, engines }: Parts): Runs {
+  const { engine, counts, messages, replay } = engines
+  const { outreach } = engines.definitions
   const resolve = createResolve({ engine, messages })
+  const mustBeRun = (workspaceId: string, runId: string) => engines.get(workspaceId, runId, RUN_NAME)
 
   /** A run of the same id is the same run, if it was meant to be. */
   async function existing(id: string, sequence: Sequence, { leadId, runId }: StartCommand): Promise<Started | null> {
     const found = await orNull(engine.get(id))
     if (found === null) return null
-    const { sequenceId, lead } = found.input as OutreachInput
-    const same = sequenceId === sequence.id && lead.id === leadId
+    const input = found.input as OutreachInput
+    const same = found.definition === RUN_NAME && input.sequenceId === sequence.id && leadIdOf(input) === leadId
     if (same) return { kind: 'started', runId: outside(id) }
     return { kind: 'conflict', detail: `The run ${runId} is of another sequence, or for another lead.` }
   }
@@ -110,7 +83,7 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     const lead: Lead = { id: _id, ...fields }
     const { id: sequenceId, name: sequenceName, version, steps } = sequence
     const input = { workspaceId, sequenceId, sequenceName, version, steps, lead }
-    await counts.add(workspaceId, id)
+    await counts.add(workspaceId, id, leadId)
     try {
       await engine.start(outreach, { runId: id, input })
       return { kind: 'started', runId: outside(id) }
@@ -122,15 +95,9 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     }
   }
 
-  async function replay(id: string, dryRun: boolean): Promise<Replay> {
-    const { workspaceId, sequenceId, steps } = (await engine.get(id)).input as OutreachInput
-    const newest = await newestSequence(base, workspaceId, sequenceId)
-    return today.run(newest?.steps ?? steps, () => replayer.replay(id, { dryRun }))
-  }
-
   return {
     start,
-    get: (workspaceId, runId) => engine.get(inside(workspaceId, runId)),
+    get: mustBeRun,
     async list(workspaceId, { state, limit, cursor }) {
       const prefix = inside(workspaceId, '')
       const page = await engine.list({
@@ -143,8 +110,17 @@ export async function createRuns(parts: Parts): Promise<Runs> {
       const runs = page.runs.map((run) => ({ runId: outside(run.runId), run }))
       return { runs, cursor: page.cursor === null ? null : page.cursor.replace(` ${prefix}`, ' ') }
     },
-    replay: (workspaceId, runId, dryRun) => replay(inside(workspaceId, runId), dryRun),
+    async events(workspaceId, runId) {
+      await mustBeRun(workspaceId, runId)
+      const read = async () => runOf(await mustBeRun(workspaceId, runId), runId)
+      return withSnapshots(engine.handle(inside(workspaceId, runId)), 'run', read)
+    },
+    replay: async (workspaceId, runId, dryRun) => {
+      await mustBeRun(workspaceId, runId)
+      return replay(inside(workspaceId, runId), dryRun)
+    },
     async cancel(workspaceId, runId) {
+      await mustBeRun(workspaceId, runId)
       const id = inside(workspaceId, runId)
       await engine.cancel(id)
       return (await engine.get(id)).state
@@ -152,27 +128,5 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     resolve: (workspaceId, runId, key, command) => resolve(inside(workspaceId, runId), key, command),
     inside: { replay: (id) => replay(id, true), resolve },
     sweep: counts.sweep(async (id) => (await orNull(engine.get(id))) !== null),
-    async stop() {
-      await replayer.stop()
-      await engine.stop()
-    },
-  }
-}
-
-/** Workspaces may choose the same ids. */
-function inside(workspaceId: string, runId: string): string {
-  return `${scopeOf(workspaceId)}/${runId}`
-}
-
-function outside(id: string): string {
-  return id.slice(id.indexOf('/') + 1)
-}
-
-async function orNull<T>(found: Promise<T>): Promise<T | null> {
-  try {
-    return await found
-  } catch (error) {
-    if (isOnceError(error, 'not_found')) return null
-    throw error
   }
 }

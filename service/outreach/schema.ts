@@ -56,6 +56,14 @@ const runCounts = counting({
   amounts: [{ quota: 'runs', amount: () => '1' }],
 })
 
+/** Whose run it is: the run of its campaign, whose progress is counted so, and its lead, who may want it to be erased. */
+const ofCampaigns = [
+  'alter table outreach_runs add column campaign text',
+  'alter table outreach_runs add column lead_id text',
+  'create index outreach_runs_of_campaign on outreach_runs (campaign) where campaign is not null',
+  'create index outreach_runs_of_lead on outreach_runs (lead_id) where lead_id is not null',
+]
+
 /** Sequences, beside the runs that the engine keeps. */
 export const migrations: Migrations = [
   {
@@ -64,4 +72,5 @@ export const migrations: Migrations = [
     encrypted: { outreach_sequences: { name: 'lookup' }, outreach_versions: { steps: 'secret' } },
     up: ({ name, types }) => [...tables(types.integer), ...counts[name], ...forgotten[name], ...runCounts[name]],
   },
+  { version: 2, oldestCode: 1, up: () => ofCampaigns },
 ]

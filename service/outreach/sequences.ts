@@ -58,6 +58,22 @@ export function versionSweep(base: Base): Sweep {
   return rowSweep(base, 'versions of sequences', remove, [SUPERSEDED_MS], VERSIONS)
 }
 
+/** One version; null where it is not kept any more, or was never there. */
+export async function sequenceOf(
+  { sql }: Base,
+  workspaceId: string,
+  id: string,
+  version: number,
+): Promise<Sequence | null> {
+  const [row] = await sql.query<SequenceRow>(
+    `select s.id, s.name, v.version, v.steps from outreach_sequences s
+     join outreach_versions v on v.sequence_id = s.id and v.version = ?
+     where s.workspace_id = ? and s.id = ?`,
+    [version, workspaceId, id],
+  )
+  return row === undefined ? null : stored(row)
+}
+
 /** The newest version; null where the workspace has no such sequence. */
 export async function newestSequence({ sql }: Base, workspaceId: string, id: string): Promise<Sequence | null> {
   if (!/^seq_[0-9a-f-]{36}$/.test(id)) return null
@@ -67,5 +83,9 @@ export async function newestSequence({ sql }: Base, workspaceId: string, id: str
      where s.workspace_id = ? and s.id = ?`,
     [workspaceId, id],
   )
-  return row === undefined ? null : { ...row, version: Number(row.version), steps: JSON.parse(row.steps) as Step[] }
+  return row === undefined ? null : stored(row)
+}
+
+function stored(row: SequenceRow): Sequence {
+  return { ...row, version: Number(row.version), steps: JSON.parse(row.steps) as Step[] }
 }

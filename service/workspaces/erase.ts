@@ -64,7 +64,7 @@ export function createOwnData({ base, admin, imports: removal }: Parts): OwnData
   }
 
   async function removePeople(owner: ErasedOwner, progress: () => void) {
-    const ids = await runs.of(owner)
+    const ids = await runs.of(owner, leadsOf(owner))
     for (const id of ids) {
       await runs.remove(id)
       progress()
@@ -80,7 +80,7 @@ export function createOwnData({ base, admin, imports: removal }: Parts): OwnData
     async count(owner) {
       const people = {
         'API keys': await rows.count('api_keys', callersOf(owner)),
-        runs: (await runs.of(owner)).length,
+        runs: (await runs.of(owner, leadsOf(owner))).length,
         messages: await rows.count('messages', messagesOf(owner)),
         leads: await rows.count('leads', leadsOf(owner)),
         'dead letters': await letters.count(owner, await importsOf(owner)),

@@ -5,7 +5,7 @@ import { ask, runIn } from '../script.ts'
 import type { KeptQuota } from './usage.ts'
 
 /** What a workspace has under way, in one process. */
-type BusyQuota = 'connections' | 'uploads'
+type BusyQuota = 'connections' | 'streams' | 'uploads'
 
 type QuotaName = KeptQuota | BusyQuota
 
@@ -63,6 +63,7 @@ const quotas = {
   rooms: ['quotaRooms', 'rooms of the chat'],
   runs: ['quotaRuns', 'runs'],
   sequences: ['quotaSequences', 'versions of sequences'],
+  streams: ['quotaStreams', 'streams of events from this server'],
   'upload-bytes': ['quotaUploadBytes', 'bytes of uploaded files'],
   uploads: ['quotaUploads', 'files that are being uploaded to this server'],
 } as const satisfies Record<QuotaName, readonly [setting: keyof LimitConfig, thing: string]>
@@ -81,7 +82,11 @@ type Used = ReadonlyMap<string, number>
 
 export function createQuotas(config: LimitConfig, nowMs: () => number = () => performance.now()): Quotas {
   const remembered = new Map<string, { readonly used: Used; readonly untilMs: number }>()
-  const busy: Record<BusyQuota, Map<string, number>> = { connections: new Map(), uploads: new Map() }
+  const busy: Record<BusyQuota, Map<string, number>> = {
+    connections: new Map(),
+    streams: new Map(),
+    uploads: new Map(),
+  }
   const limitOf = (quota: QuotaName) => config[quotas[quota][0]]
 
   function full(quota: BusyQuota, workspaceId: string): QuotaExceeded | null {

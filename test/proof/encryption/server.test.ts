@@ -13,6 +13,8 @@ import {
   type TestServer,
 } from '../../support/service/cluster.ts'
 import { ended, startImport, upload } from '../../support/service/imports/imports.ts'
+import { begin, untilCampaign } from '../../support/service/outreach/campaigns.ts'
+import { store } from '../../support/service/outreach/outreach.ts'
 
 const key = (id: string) => `${id}=${randomBytes(32).toString('base64')}`
 const k1 = key('k1')
@@ -115,18 +117,30 @@ onEveryPlace('an encrypted server', (place) => {
       () => server.get(`/api/messages/${messageId}`),
       ({ text }) => /"status":"sent"/.test(text),
     )
+    const { body: lead } = await server.get('/api/leads')
+    const [{ _id: leadId }] = lead['leads'] as [{ readonly _id: string }]
+    const steps = [{ id: 'wait', type: 'wait', ms: 3_600_000 }]
+    const sequenceId = await store(server, 'Wait', steps)
+    await begin(server, { sequenceId, leadIds: [leadId], campaignId: 'erased' })
+    await untilCampaign(server, 'erased', 'waits', ({ progress }) => progress['sleeping'] === 1)
+    const linesOf = async (run: string) =>
+      (await cluster.sql(`select 1 from onceonly_run_steps where run_id like '%/${run}'`)).length
+    assert.ok((await linesOf(`erased.${leadId}`)) > 0)
     const act = (given: object) => server.asOperator('POST', '/api/console/actions', given)
     const person = { action: 'erase', what: 'person', id: '+15550001001' }
     const preview = await act({ ...person, preview: true })
     assert.equal(preview.status, 200, preview.text)
-    assert.match(preview.text, /"messages":1/)
+    assert.match(preview.text, /"runs":1,"messages":1/)
     assert.equal((await server.get(`/api/messages/${messageId}`)).status, 200, 'a preview changes nothing')
     const erased = await act(person)
     assert.match(erased.text, /"messages":1/)
     assert.equal((await server.get(`/api/messages/${messageId}`)).status, 404)
+    assert.equal(await linesOf(`erased.${leadId}`), 0)
+    assert.ok((await linesOf('campaign erased')) > 0)
 
     const whole = await act({ action: 'erase', what: 'workspace', id: 'demo' })
     assert.equal(whole.status, 200, whole.text)
+    assert.equal(await linesOf('%'), 0)
     assert.equal((await server.send(message(1), { key: 'order-of-ann-1' })).status, 401, 'its API keys are gone')
     // The same caller of the same workspace, should an operator make them again.
     assert.equal((await server.admin('PUT', '/workspaces/demo', { name: 'Demo' })).status, 200)

@@ -93,12 +93,16 @@ export interface Cluster extends AsyncDisposable {
   /** Those that still run. */
   readonly servers: readonly TestServer[]
   add(env?: Env): Promise<TestServer>
-  /** Moves the time of all of them. */
+  /** The time of all of them. */
+  now(): Promise<number>
+  /** Moves it. */
   advance(ms: number): Promise<void>
   sql<Row = Readonly<Record<string, unknown>>>(text: string): Promise<readonly Row[]>
   /** Makes the database unreachable, on PostgreSQL, until the returned function is called. */
   cutOff(): Promise<() => Promise<void>>
 }
+
+const CALL = { timeoutMs: 60_000 }
 
 type Env = Readonly<Record<string, string>>
 
@@ -131,7 +135,8 @@ export async function openCluster(place: PlaceName, options: { processes?: numbe
       return servers.filter((server) => server.running)
     },
     add,
-    advance: (ms) => store.clock.advance(ms, { timeoutMs: 60_000 }),
+    now: () => store.clock.now(CALL),
+    advance: (ms) => store.clock.advance(ms, CALL),
     sql: (text) => store.sql.query(text),
     cutOff: () => cutOff(database?.url ?? ''),
     async [Symbol.asyncDispose]() {
