@@ -29,7 +29,7 @@ export async function bundlePackage(folder: string): Promise<void> {
     dir: folder,
     format: 'es',
     minify: {
-      compress: { target: 'es2024', keepNames: { function: false, class: true }, sequences: false, joinVars: false },
+      compress: { target: 'es2024', keepNames: { function: false, class: true }, sequences: false },
       mangle: { toplevel: true, keepNames: { function: false, class: true } },
       codegen: { removeWhitespace: true },
     },

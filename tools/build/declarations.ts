@@ -2,10 +2,11 @@ import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { root } from '../command.ts'
+import { mergeDeclarations } from './merge.ts'
 
 /**
  * Removes the declarations that no entry of the package leads to, file by file and name by name: no user can import them,
- * and none that can be imported speaks of them.
+ * and none that can be imported speaks of them. Most of the others are put into one file.
  */
 export function pruneDeclarations(folder: string): void {
   const program = ts.createProgram(entries(folder), {
@@ -21,6 +22,7 @@ export function pruneDeclarations(folder: string): void {
     if (text === '') rmSync(file)
     else writeFileSync(file, text)
   }
+  mergeDeclarations(folder, entries(folder))
 }
 
 function entries(folder: string): string[] {

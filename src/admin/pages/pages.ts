@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { gunzip, gzip } from 'node:zlib'
+import { brotliDecompress, gzip } from 'node:zlib'
 import { assetHeaders, pageHeaders, plainHeaders } from './headers.ts'
 
 /** As much of a request as decides the answer; paths come without their query. */
@@ -28,9 +28,9 @@ export interface Pages {
 interface File {
   readonly headers: Readonly<Record<string, string>>
   readonly etag: string
-  plain(): Buffer | Promise<Buffer>
+  readonly plain: Buffer
   /** Null where it is not worth it. */
-  readonly zipped: (() => Buffer | Promise<Buffer>) | null
+  readonly zipped: (() => Promise<Buffer>) | null
 }
 
 const types: Readonly<Record<string, string>> = {
@@ -44,10 +44,10 @@ const types: Readonly<Record<string, string>> = {
 const ZIPPED_BYTES_LEAST = 1_024
 
 const zip = promisify(gzip)
-const unzip = promisify(gunzip)
+const unpack = promisify(brotliDecompress)
 
-/** What is published is compressed already. */
-const ZIPPED = '.gz'
+/** What is published is compressed, smaller than gzip would make it. */
+const PACKED = '.br'
 
 /**
  * Reads the console into memory: some hundred kilobytes, which never change while a process lives. It answers at `/console`
@@ -101,25 +101,25 @@ async function listed(folder: string, part: string): Promise<string[]> {
 }
 
 async function readOne(folder: string, name: string): Promise<File> {
-  const bytes = await readFile(join(folder, name))
+  const stored = await readFile(join(folder, name))
+  const plain = name.endsWith(PACKED) ? await unpack(stored) : stored
   const extension = extname(nameOf(name))
   const headers = { ...(extension === '.html' ? pageHeaders : assetHeaders), 'content-type': types[extension] ?? '' }
-  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
-  if (name.endsWith(ZIPPED)) return { headers, etag, plain: once(() => unzip(bytes)), zipped: () => bytes }
-  const zipped = bytes.length < ZIPPED_BYTES_LEAST ? null : once(() => zip(bytes, { level: 9 }))
-  return { headers, etag, plain: () => bytes, zipped }
+  const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`
+  const zipped = plain.length < ZIPPED_BYTES_LEAST ? null : once(() => zip(plain, { level: 9 }))
+  return { headers, etag, plain, zipped }
 }
 
 async function served(file: File, { ifNoneMatch, acceptEncoding }: PageRequest): Promise<PageAnswer> {
   const headers = { ...file.headers, etag: file.etag, vary: 'accept-encoding' }
   if (ifNoneMatch !== undefined && ifNoneMatch.includes(file.etag)) return { status: 304, headers, body: null }
   const zipped = /\bgzip\b/.test(acceptEncoding ?? '') ? file.zipped : null
-  if (zipped === null) return { status: 200, headers, body: await file.plain() }
+  if (zipped === null) return { status: 200, headers, body: file.plain }
   return { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: await zipped() }
 }
 
 function nameOf(file: string): string {
-  return file.endsWith(ZIPPED) ? file.slice(0, -ZIPPED.length) : file
+  return file.endsWith(PACKED) ? file.slice(0, -PACKED.length) : file
 }
 
 /** Made when it is first asked for. */
