@@ -123,6 +123,36 @@ export const cases: Readonly<Record<string, OrmCase>> = {
     assert.deepEqual([await orders(key), await stateOf(key)], [[`${key}-b`], 'succeeded'])
   },
 
+  'within: a nested transaction of yours may hold it, and one of the effect is a part of it': async (t, row) => {
+    const { orm, place, orders, stateOf } = await openShop(t, row)
+    const { nested } = orm
+    if (nested === null) return t.skip('this ORM has no nested transactions')
+    const key = fresh()
+    await orm.transaction(async (handle) => {
+      await orm.insert(handle, `${key}-0`)
+      // What a unit of work has only collected would be lost with the nested part.
+      await orm.transactions.flush?.(handle)
+      const undone = nested(handle, async (inner) => {
+        await place.within(inner, who(`${key}-a`), key, ({ tx }) => orm.insert(tx, `${key}-a`))
+        throw new Error('undone')
+      })
+      await assert.rejects(undone, /undone/)
+      await nested(handle, async (inner) => {
+        await place.within(inner, who(`${key}-b`), key, async ({ tx }) => {
+          await nested(tx, (deeper) => orm.insert(deeper, `${key}-b`))
+          const failing = nested(tx, async (deeper) => {
+            await orm.insert(deeper, `${key}-c`)
+            throw new Error('undone')
+          })
+          await assert.rejects(failing, /undone/)
+        })
+      })
+      await orm.insert(handle, `${key}-d`)
+    })
+    assert.deepEqual(await orders(key), [`${key}-0`, `${key}-b`, `${key}-d`])
+    assert.deepEqual([await stateOf(`${key}-a`), await stateOf(`${key}-b`)], [undefined, 'succeeded'])
+  },
+
   'an operation inside of another is a part of it': async (t, row) => {
     const { orm, place, ledger, orders, stateOf } = await openShop(t, row)
     const pack = ledger.operation<string>({ name: 'order.pack', effect: 'transaction' })

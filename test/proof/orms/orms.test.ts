@@ -13,6 +13,7 @@ import { app, installOrms } from './install.ts'
 import { cases } from './kit.ts'
 import { allRows } from './rows.ts'
 import {
+  followsSavepoints,
   keepsItsConnection,
   namesTheWayWithoutAnother,
   needsNoOtherConnection,
@@ -74,6 +75,7 @@ if (missing === false) {
   testPostgres('a transaction on the only connection says that tables are not made yet', saysThatTablesAreToCome)
   testPostgres('a transaction of the user refuses an encrypted store without keys', refusesEncryptedPlace)
   testPostgres('a released connection of TypeORM stays out of the pool', keepsItsConnection)
+  testPostgres('within: a savepoint of a controlled transaction of Kysely undoes its record too', followsSavepoints)
   test('an ORM on another database is refused with what to do', refusesOtherDatabases)
 }
 

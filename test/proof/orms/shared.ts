@@ -124,6 +124,7 @@ interface Special {
   }
   giveOtherDatabases(given: (name: string, wrong: () => unknown) => void): void
   releaseInside(pool: Pool, url: string): Promise<{ readonly error: unknown; readonly orders: number }>
+  withinSavepoints(pool: Pool): Promise<{ readonly kept: string; readonly repeated: string }>
   giveOpenTransactions(pool: Pool, url: string, given: (name: string, wrong: () => unknown) => void): Promise<void>
 }
 
@@ -161,6 +162,12 @@ export async function keepsItsConnection(t: TestContext): Promise<void> {
   const { error, orders } = await releaseInside(await freshPool(t), await databaseUrl())
   assert.ok(isOnceError(error, 'bad_option') && /release/.test(error.message), String(error))
   assert.equal(orders, 0)
+}
+
+export async function followsSavepoints(t: TestContext): Promise<void> {
+  const { withinSavepoints } = await special()
+  const { kept, repeated } = await withinSavepoints(await freshPool(t))
+  assert.deepEqual([kept, repeated], ['after before', 'after before undone'])
 }
 
 /** A call of `run` in a transaction of the user needs a second client, which a pool that is taken does not have. */

@@ -57,6 +57,7 @@ export const drizzleRows = [
 export function types(db: NodePgDatabase<typeof schema>, store: PostgresStore): void {
   const once = createLedger({ store, transactions: drizzle(db) })
   const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  sameType<Parameters<typeof place.within>[0], Parameters<Parameters<typeof db.transaction>[0]>[0]>(true)
   void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', async ({ tx }) => {
     sameType<typeof tx, Parameters<Parameters<typeof db.transaction>[0]>[0]>(true)
     const found = await tx.query.orders.findFirst()

@@ -44,6 +44,7 @@ export const knexRows = [
 export function types(db: KnexTypes, store: PostgresStore): void {
   const once = createLedger({ store, transactions: knex(db) })
   const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  sameType<Parameters<typeof place.within>[0], KnexTypes.Transaction>(true)
   void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) =>
     sameType<typeof tx, KnexTypes.Transaction>(true),
   )

@@ -34,6 +34,7 @@ export const kyselyRows = [rowOf('Kysely', []), rowOf('Kysely with CamelCasePlug
 export function types(db: Kysely<Tables>, store: PostgresStore): void {
   const once = createLedger({ store, transactions: kysely(db) })
   const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  sameType<Parameters<typeof place.within>[0], Transaction<Tables>>(true)
   void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) =>
     sameType<typeof tx, Transaction<Tables>>(true),
   )

@@ -51,6 +51,7 @@ export const mikroOrmRows = [
 export function types(orm: MikroORM, store: PostgresStore): void {
   const once = createLedger({ store, transactions: mikroOrm(orm) })
   const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  sameType<Parameters<typeof place.within>[0], typeof orm.em>(true)
   void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) => {
     sameType<typeof tx, typeof orm.em>(true)
     const em: EntityManager = tx

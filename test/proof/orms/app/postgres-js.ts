@@ -36,6 +36,7 @@ export const postgresJsRows = [
 export function types(sql: postgres.Sql, store: PostgresStore): void {
   const once = createLedger({ store, transactions: postgresJs(sql) })
   const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  sameType<Parameters<typeof place.within>[0], TransactionSql<{}>>(true)
   void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) =>
     sameType<typeof tx, TransactionSql<{}>>(true),
   )

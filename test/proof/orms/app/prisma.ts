@@ -14,7 +14,7 @@ export const prismaRows = [
         await tx.order.create({ data: { name } })
       },
       transaction: (work) => client.$transaction(work),
-      nested: null,
+      nested: (tx, work) => tx.$transaction(work),
       raw: (tx, text) => tx.$executeRawUnsafe(text),
       close: () => client.$disconnect(),
     }
@@ -32,7 +32,7 @@ export const prismaRows = [
         await tx.order.create({ data: { name } })
       },
       transaction: (work) => client.$transaction(work),
-      nested: null,
+      nested: (tx, work) => tx.$transaction(work),
       raw: (tx, text) => tx.$executeRawUnsafe(text),
       close: () => client.$disconnect(),
     }
@@ -43,6 +43,7 @@ export const prismaRows = [
 export function types(client: PrismaClient, store: PostgresStore): void {
   const once = createLedger({ store, transactions: prisma(client) })
   const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  sameType<Parameters<typeof place.within>[0], Parameters<Parameters<typeof client.$transaction>[0]>[0]>(true)
   void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) =>
     sameType<typeof tx, Parameters<Parameters<typeof client.$transaction>[0]>[0]>(true),
   )

@@ -29,5 +29,6 @@ export const sequelizeRows = [
 export function types(db: Sequelize, store: PostgresStore): void {
   const once = createLedger({ store, transactions: sequelize(db) })
   const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  sameType<Parameters<typeof place.within>[0], Transaction>(true)
   void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) => sameType<typeof tx, Transaction>(true))
 }

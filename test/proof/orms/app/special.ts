@@ -1,7 +1,7 @@
 import { drizzle as drizzleOn } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzleOnSqlite } from 'drizzle-orm/sqlite-proxy'
 import Knex from 'knex'
-import { Kysely, MysqlDialect, PostgresDialect } from 'kysely'
+import { Kysely, MysqlDialect, PostgresDialect, type Transaction } from 'kysely'
 import { createLedger } from 'onceonly'
 import { drizzle } from 'onceonly/drizzle'
 import { knex } from 'onceonly/knex'
@@ -19,6 +19,39 @@ interface Tables {
 export function kyselyOn(pool: Pool) {
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   return { db, transactions: kysely(db) }
+}
+
+/**
+ * What a transaction of Kysely that its user steers keeps of three calls: before a savepoint, undone with it, and after;
+ * and what there is once all three were repeated.
+ */
+export async function withinSavepoints(pool: Pool): Promise<{ readonly kept: string; readonly repeated: string }> {
+  const { db, transactions } = kyselyOn(pool)
+  await pool.query('CREATE TABLE IF NOT EXISTS orders (name text PRIMARY KEY)')
+  const store = postgresStore(pool)
+  const ledger = createLedger({ store, transactions, background: false })
+  const place = ledger.operation<string>({ name: 'order.savepoint', effect: 'transaction' })
+  const order = (handle: Transaction<Tables>, name: string) =>
+    place.within(handle, { tenant: 'acme', caller: 'web', key: name }, name, async ({ tx }) => {
+      await tx.insertInto('orders').values({ name }).execute()
+    })
+  const trx = await db.startTransaction().execute()
+  await order(trx, 'before')
+  const inside = await trx.savepoint('user_point').execute()
+  await order(inside, 'undone')
+  const back = await inside.rollbackToSavepoint('user_point').execute()
+  await order(back, 'after')
+  await trx.commit().execute()
+  const names = async () => {
+    const rows = await db.selectFrom('orders').select('name').orderBy('name').execute()
+    return rows.map(({ name }) => name).join(' ')
+  }
+  const kept = await names()
+  for (const name of ['before', 'undone', 'after']) await db.transaction().execute((again) => order(again, name))
+  const repeated = await names()
+  await ledger.stop()
+  await store.stop()
+  return { kept, repeated }
 }
 
 /** Each entry, given a transaction that is open already in place of the database. */

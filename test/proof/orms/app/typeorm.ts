@@ -65,5 +65,6 @@ export const typeormRows = [
 export function types(source: DataSource, store: PostgresStore): void {
   const once = createLedger({ store, transactions: typeorm(source) })
   const place = once.operation<string>({ name: 'order.place', effect: 'transaction' })
+  sameType<Parameters<typeof place.within>[0], EntityManager>(true)
   void place.run({ tenant: 'a', caller: 'b', key: 'c' }, 'lamp', ({ tx }) => sameType<typeof tx, EntityManager>(true))
 }
