@@ -24,6 +24,11 @@ test('each odd word is found with its line, and says what to write instead', () 
   }
 })
 
+test('a comment begins with the component', () => {
+  assert.equal(oddWordsIn('/** ' + 'Whose key it is. */').length, 1)
+  assert.deepEqual(oddWordsIn('// The key of the caller who asked.'), [])
+})
+
 test('the Unix account, names in code and longer words are no odd words', () => {
   assert.deepEqual(oddWordsIn(`accounts: ['postgres', '${'no' + 'body'}'], ${'no' + 'Body'}(), untold shrugged`), [])
 })

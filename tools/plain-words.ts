@@ -14,6 +14,10 @@ const odd: readonly { readonly pattern: RegExp; readonly instead: string }[] = [
   { pattern: /\b(?:goes|went) [o]n\b/gi, instead: 'say "continues"' },
   { pattern: /\bin [v]ain\b/gi, instead: 'say what does not happen' },
   { pattern: /\b[s]hrugs?\b/gi, instead: 'say "ignores"' },
+  {
+    pattern: /(?:\/\/|\*) [W]ho(?:se|m)?\b(?! asks)/g,
+    instead: 'name the component: the caller, the owner, the operator',
+  },
   { pattern: /\bfalls? in [w]ith\b/gi, instead: 'say "adopts"' },
 ]
 

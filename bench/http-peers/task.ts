@@ -1,6 +1,6 @@
 import type { RedisPlace } from '../harness/redis.ts'
 
-/** Whose protection a side puts before the same effect. */
+/** The protection that a side puts before the same effect. */
 export type Peer = 'ours' | 'node-idempotency' | 'powertools' | 'express-idempotency'
 
 export interface PeerTask {

@@ -6,7 +6,7 @@ import { rowSweep, type Sweep, unheld } from '../workspaces/retention.ts'
 import { unlessFull } from './refusal.ts'
 import type { ChatRetention } from './retention.ts'
 
-/** Whose the names of clients are. */
+/** The owner of each client's name. */
 export interface Owners {
   /**
    * Null when the name is the caller's from now on, or was before; `taken` when it is another caller's; a text where the

@@ -2,7 +2,7 @@ import type { Migrations } from '../store.ts'
 import { counting } from '../workspaces/usage.ts'
 
 const tables = (big: string) => [
-  // Who came first under the name of a client: the name stands in every message, for all to read.
+  // The first owner of a client's name: the name stands in every message, for all to read.
   `create table chat_clients (
     workspace_id text not null,
     client text not null,

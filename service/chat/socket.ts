@@ -61,7 +61,7 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
       return REFUSED
     }
     const place = quotas.enter('connections', workspaceId)
-    /** Whom this connection has been used by: what the weather of any of them is, all on it have. */
+    /** The people on this connection: all of them share the weather of each. */
     const clients = new Map<string, () => void>()
     const leave = presence.enter(workspaceId, region)
     const slow = createSlowLink(real, () =>

@@ -31,7 +31,7 @@ test('a body for an operator is counted like any other, beside those of its addr
   await server.listen({ host: '127.0.0.1', port: 0 })
   context.after(() => server.close())
   const { port } = server.server.address() as AddressInfo
-  // Who signs in is known when the body has come: before that it may be any client.
+  // The operator is known when the body has come: before that it may be any client.
   const sockets = ['/actions', '/hooks'].map((url) => {
     const socket = connect(port, '127.0.0.1').on('error', () => {})
     socket.write(`POST ${url} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{`)

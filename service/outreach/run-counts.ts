@@ -18,7 +18,7 @@ export interface CountedRun {
   readonly runId: string
   /** The run of its campaign; null for one of its own. */
   readonly campaign: string | null
-  /** Whom it is for; null for the runs of a campaign itself. */
+  /** The lead that it is for; null for the runs of a campaign itself. */
   readonly leadId: string | null
 }
 

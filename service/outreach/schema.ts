@@ -56,7 +56,7 @@ const runCounts = counting({
   amounts: [{ quota: 'runs', amount: () => '1' }],
 })
 
-/** Whose run it is: the run of its campaign, whose progress is counted so, and its lead, who may want it to be erased. */
+/** Of each run its campaign, whose progress is counted so, and its lead, who may want it to be erased. */
 const ofCampaigns = [
   'alter table outreach_runs add column campaign text',
   'alter table outreach_runs add column lead_id text',

@@ -17,7 +17,7 @@ import type { BusyCaller, Page, RecordFilter, RecordView, StateCounts } from './
 export const rerun = { kind: 'rerun' } as const
 
 export interface OperatorOptions {
-  /** Who acts: kept in the record's history. @default not recorded */
+  /** The operator: kept in the record's history. @default not recorded */
   readonly by?: string
   /** Only if the record is still the one that was looked at. @default whatever the record is now */
   readonly ifFence?: Fence

@@ -126,7 +126,7 @@ function callOf(op: Declared, command: Command): TransactionCall {
   const waits = waitMs > 0
   return {
     timeoutMs: op.leaseMs,
-    // Who refuses a running twin still waits for the rows of its own effect, or for SQLite's only writer.
+    // A request that refuses a running twin still waits for the rows of its own effect, or for SQLite's only writer.
     lockMs: waits ? Math.min(waitMs, limits.transactionLockMs) : limits.transactionLockMs,
     refuseTwinOf: waits ? null : command.id,
   }

@@ -13,7 +13,7 @@ import { runColumns, runOf } from './stored.ts'
 import { RUNS } from './tables.ts'
 
 /*
- * Who lets a run of a queue begin: the worker that has a free place for it, in one transaction under the lock of the queue's
+ * A run of a queue is let in by the worker that has a free place for it, in one transaction under the lock of the queue's
  * row. Nothing else admits, so that what is counted there cannot grow meanwhile; it can only shrink, when runs end. A run has
  * its place until it ends, whichever worker drives it: the place of a dead worker's run comes back with the run.
  */

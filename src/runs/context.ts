@@ -48,7 +48,7 @@ export interface TransactionOptions extends CommonOptions {
 
 /** Evaluation and action apart: the function says what to send, and to whom; the channel sends it. */
 export interface ChannelOptions<P, R> {
-  /** Who performs it: `httpChannel`, or a channel of your own. */
+  /** What performs it: `httpChannel`, or a channel of your own. */
   readonly channel: Channel<P, R>
   /**
    * How often a failed attempt is repeated, and with which pauses.
@@ -81,7 +81,7 @@ export interface ChildOptions<I> {
   readonly ifParentEnds?: IfParentEnds
   /** The queue in which the child waits until it may begin: what defineQueue returned, or its name. @default none */
   readonly queue?: Queue | string
-  /** Whose run it is in that queue: keys take turns, and `perKey` limits each of them. @default none */
+  /** The run's key in that queue: keys take turns, and `perKey` limits each of them. @default none */
   readonly key?: string
   /** Higher ones begin first in that queue. @default that of the queue */
   readonly priority?: number

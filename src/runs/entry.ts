@@ -144,7 +144,7 @@ export interface QueuePlace {
 /** What becomes of a child when its parent ends before it, or when its branch loses a race. */
 export type IfParentEnds = 'cancel' | 'continue'
 
-/** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
+/** The writer: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
 export interface Holder {
   readonly runId: string
   readonly fence: number

@@ -46,7 +46,7 @@ export interface Announced {
    * of the run, in this turn of the event loop. Values that the body asked for in between are on no line yet.
    */
   begins(place: Place): boolean
-  /** Who began a step so that has no line yet. */
+  /** The steps that began and have no line yet. */
   leftOpen(): LeftOpen
   /** Whether a worker that died may have begun this step so. */
   mayHaveBegun(place: Place): boolean

@@ -11,7 +11,7 @@ interface Given {
 }
 
 interface Start extends Partial<Pick<RunRow, 'parent' | 'ifParentEnds' | 'forkedFrom' | 'continues'>> {
-  /** Who drives it from its first moment; null when it is due for any worker. */
+  /** The worker that drives it from its first moment; null when it is due for any worker. */
   readonly worker: string | null
   readonly now: number
   /** The run that it repeats. */

@@ -28,7 +28,7 @@ export interface EnqueueOptions<I> {
   readonly input: I
   /** The identity of the run: enqueuing it again returns the same run. @default a new one */
   readonly runId?: string
-  /** Whose run it is: keys take turns, and `perKey` limits each of them. @default none, which counts as one key */
+  /** The run's key: keys take turns, and `perKey` limits each of them. @default none, which counts as one key */
   readonly key?: string
   /** The run does not begin earlier than so many milliseconds from now. @default 0 */
   readonly delayMs?: number

@@ -40,7 +40,7 @@ export interface SimulatedProcess {
 interface Event {
   at: number
   readonly order: number
-  /** Who owns it; null for the world. */
+  /** The process that owns it; null for the world. */
   readonly owner: Owner | null
   readonly background: boolean
   fire(): void

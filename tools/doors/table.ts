@@ -1,5 +1,5 @@
 /**
- * Who may import whom. A room is a folder of `src`, without the rooms inside of it; `ledger/stores/*` is every single store.
+ * Which room may import which. A room is a folder of `src`, without the rooms inside of it; `ledger/stores/*` is every single store.
  * A room that is not listed here has no doors at all, so a new room begins with a line in this table.
  */
 const heart = ['runtime', 'ledger/core', 'ledger/store', 'ledger', 'ledger/guard'] as const

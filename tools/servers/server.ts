@@ -26,7 +26,7 @@ export type Recipe<Kind extends string = string> = {
   readonly packages: readonly string[]
   /** Files that must exist while the packages are installed, so that the installation starts and creates nothing. */
   readonly filesWhileInstalling?: Readonly<Record<string, string>>
-  /** Who the server runs as when we are root: the first of these accounts that exists. */
+  /** The account that the server runs as when we are root: the first of these that exists. */
   readonly accounts: readonly string[]
   /** The quickest orderly end: the data is thrown away, but shared memory and children are not to be left behind. */
   readonly stopSignal: StopSignal

@@ -10,7 +10,7 @@ export interface Region {
 
 export interface ChatApi {
   readonly key: string
-  /** Whose key it is. */
+  /** The caller that the key names. */
   readonly scope: Scope
   /** Whether the server lets this page cut regions. */
   readonly hasSwitches: boolean

@@ -8,7 +8,7 @@ export interface Seat {
 
 const key = 'onceonly-chat-seats'
 
-/** Who the address names, or who sat here before a reload, or two people who are far apart. */
+/** The people that the address names, or those of before a reload, or two who are far apart. */
 export function firstSeats(regions: readonly string[]): readonly Seat[] {
   const query = new URLSearchParams(location.search)
   const name = beginningOf(query.get('as')?.trim() ?? '', NAME_CHARS_MOST)

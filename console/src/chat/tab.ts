@@ -1,13 +1,13 @@
 import { holdStorage, listIndexedDbStorages, type StorageHold } from 'onceonly/stream/browser'
 import { newId } from './ids.ts'
 
-/** Whose the databases of this browser are: another key must not send what this one left behind. */
+/** The owner of the databases of this browser: another key must not send what this one left behind. */
 export interface Scope {
   readonly workspace: string
   readonly caller: string
 }
 
-/** Who keeps something in this browser, and in which tab: one database each. */
+/** The person and the tab that keep something in this browser: one database each. */
 export interface KeptPerson extends Scope {
   readonly tab: string
   readonly room: string

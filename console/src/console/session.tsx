@@ -37,7 +37,7 @@ export function useMayAct(): boolean {
   return useContext(RoleContext) === 'operator'
 }
 
-/** Who is signed in, by the cookie that no script can read. */
+/** The role that is signed in, by the cookie that no script can read. */
 export function useSession(): readonly [Session, (answer: SessionAnswer | null) => void] {
   const [session, setSession] = useState<Session>({ kind: 'unknown' })
   const become = (answer: SessionAnswer | null) => setSession(sessionOf(answer))

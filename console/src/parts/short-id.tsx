@@ -17,7 +17,7 @@ export function ShortId({ id }: { readonly id: string }) {
   )
 }
 
-/** Whose it is, as far as a glance needs it. */
+/** The owner, as far as a glance needs it. */
 function scopeText(scope: string): string {
   return scope.length <= 10 ? `${scope}/` : `${scope.slice(0, 6)}…/`
 }

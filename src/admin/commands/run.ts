@@ -5,7 +5,7 @@ import { hint } from './hint.ts'
 import { badArgument, CommandRefused } from './refusal.ts'
 import { type AnswerOf, type CommandName, commandOf, commandTable } from './table.ts'
 
-/** Who runs a command, and how they are asked. */
+/** The operator who runs a command, and how they confirm it. */
 export interface CommandCaller {
   readonly role: Role
   readonly actor: Actor

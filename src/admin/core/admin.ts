@@ -91,7 +91,7 @@ export interface Admin {
   readonly streams: Streams | null
   /** The actions of operators; null where the store has no place for them. */
   readonly audit: Audit | null
-  /** Who is signed in at a console. */
+  /** The session at a console. */
   readonly sessions: SessionStorage
   /** What servers counted in each minute of the last day. */
   readonly history: HistoryStorage

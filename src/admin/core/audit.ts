@@ -3,7 +3,7 @@ import type { Identity } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { Migration, SqlSeam } from '../../ledger/store/sql.ts'
 
-/** Who acts, and from where. */
+/** The operator of an action, and where it came from. */
 export interface Actor {
   readonly by: string
   readonly via: string
@@ -51,7 +51,7 @@ const table = (text: string, integer: string, seq: string) => `CREATE TABLE once
 
 const index = 'CREATE INDEX onceonly_operator_audit_action ON onceonly_operator_audit (action)'
 
-/** Who is signed in at the console. */
+/** The session at the console. */
 const sessions = (text: string, integer: string) => `CREATE TABLE onceonly_operator_sessions (
   digest ${text} PRIMARY KEY,
   role ${text} NOT NULL,

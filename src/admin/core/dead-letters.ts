@@ -167,7 +167,7 @@ export function createDeadLetters(store: SqlStore, has: (room: string) => Promis
     }, TRANSACTION)
   }
 
-  /** Who keeps the order of a key must get the very number back that is missing: only its own process can do that. */
+  /** An ordered consumer needs the very number that is missing: only its own process can redeliver that. */
   async function isOrdered(consumer: string): Promise<boolean> {
     const text = 'SELECT 1 AS one FROM onceonly_inbox_order WHERE consumer = ? LIMIT 1'
     return (await sql.query(text, [consumer])).length > 0

@@ -2,7 +2,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { Erased } from '../../ledger/operator.ts'
 import type { RecordFilter } from '../../ledger/store/port.ts'
 
-/** Whose data is erased: everything of a tenant, or what belongs to one person. */
+/** The data to erase: everything of a tenant, or what belongs to one person. */
 export type ErasedOwner =
   | { readonly kind: 'workspace'; readonly tenant: string }
   /** A caller, or what records mention: a key, a resource, a note. Of one tenant, or of all. */

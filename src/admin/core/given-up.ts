@@ -17,7 +17,7 @@ export interface GivenUpMessage {
   readonly since: number
   readonly attempts: number
   readonly failure: Failure | null
-  /** Whose decision it was. */
+  /** The component that decided it. */
   readonly asked: string
   /** The commands that end it. */
   readonly end: string

@@ -31,7 +31,7 @@ export interface RoomCard {
     readonly head: number
     /** Entries that have no final place yet. */
     readonly behind: number
-    /** Who adds to it; null when the lease has lapsed. */
+    /** The process that adds to it; null when the lease has lapsed. */
     readonly holder: string | null
   } | null
 }

@@ -11,7 +11,7 @@ import type { IncomingMessage } from './port.ts'
 export interface InboxOptions<Tx> {
   /** On SQLite or PostgreSQL: records and business writes commit together. */
   readonly ledger: Ledger<Tx>
-  /** Who consumes: a message is handled once per consumer. Changing it forgets what was handled. */
+  /** The consumer's name: a message is handled once per consumer. Changing it forgets what was handled. */
   readonly consumer: string
   /**
    * For how long a handled message is remembered; at least as long as the broker may hand it over again.

@@ -58,7 +58,7 @@ function statements(types: ColumnTypes): readonly string[] {
      )`,
     'CREATE INDEX onceonly_outbox_dead_line ON onceonly_outbox_dead (line)',
     'CREATE INDEX onceonly_outbox_dead_id ON onceonly_outbox_dead (id)',
-    // Who publishes which share. Listening is 0 while its relay is too busy to need a notification.
+    // The relay of each share. Listening is 0 while its relay is too busy to need a notification.
     `CREATE TABLE onceonly_outbox_partitions (
        partition integer PRIMARY KEY,
        listening integer NOT NULL DEFAULT 1,

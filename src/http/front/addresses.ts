@@ -6,7 +6,7 @@ const GROUPS = 8
 /** What one customer of a provider has at least. */
 const PREFIX_GROUPS = 4
 
-/** Whose share an address counts for: an IPv4 address for itself, one of IPv6 for its /64. */
+/** The share that an address counts for: an IPv4 address for itself, one of IPv6 for its /64. */
 export function addressKey(address: string): string {
   if (!address.includes(':')) return address
   if (address.startsWith(MAPPED) && address.includes('.')) return address.slice(MAPPED.length)

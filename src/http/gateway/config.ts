@@ -40,7 +40,7 @@ export interface GatewayConfig {
   readonly console?: ConsoleConfig
 }
 
-/** Whose tokens are verified, and by which keys. Signatures may be RS256, PS256, ES256 or EdDSA. */
+/** The issuers whose tokens are verified, and their keys. Signatures may be RS256, PS256, ES256 or EdDSA. */
 export type JwksConfig = {
   /** Tokens of other issuers are not verified. */
   readonly issuer: string

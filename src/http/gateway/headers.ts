@@ -137,7 +137,7 @@ export function clientBehind({ headers }: IncomingMessage, { regional }: Passing
 export interface RequestHeadersOptions {
   readonly message: IncomingMessage
   readonly trustForwarded: boolean
-  /** Who is behind it, where that is not who is connected here. */
+  /** The client behind it, where that is not the one connected here. */
   readonly client?: Client | null
   /** The `Host` that the upstream sees; the client's own, when null. */
   readonly host: string | null

@@ -90,7 +90,7 @@ export function loadOf(front: Front, upstreams: Iterable<{ readonly places: Shar
 /** One request that was taken in. */
 export interface Intake {
   readonly front: Front
-  /** Whose share it counts for. */
+  /** The share it counts for. */
   readonly key: string
   /** What it holds of the memory and the files for bodies. */
   readonly memory: Hold

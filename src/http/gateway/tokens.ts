@@ -6,7 +6,7 @@ import { verifyBearer } from './jwt.ts'
 
 /** Verifies the bearer tokens of one issuer. */
 export interface Tokens {
-  /** Whom the token of this request speaks of; null where there is none, or none that can be verified. Never rejects. */
+  /** The subject of this request's token; null where there is none, or none that can be verified. Never rejects. */
   verify(message: IncomingMessage): Promise<Verified | null>
   stop(): void
 }

@@ -133,7 +133,7 @@ export function whoOf({ rule, asked }: Note): Who | null {
     const who = rule.who(asked)
     return who instanceof Promise ? null : who
   } catch {
-    // Who does not say who he is was refused for it.
+    // A client without credentials was refused for that.
     return null
   }
 }

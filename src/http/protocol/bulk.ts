@@ -16,7 +16,7 @@ import type { RouteNotes } from './route.ts'
 /** What is answered for one item. Every item has an outcome of its own, whatever became of its neighbours. */
 export type ItemResult = { readonly itemKey: string } & ItemWords
 
-/** Who sends the batch, and how it is called: with the item's key, the identity of every item. */
+/** Tenant, caller and name of the batch: with the item's key, the identity of every item. */
 export interface BatchIdentity {
   readonly tenant: string
   readonly caller: string

@@ -16,7 +16,7 @@ export interface ContentKey<B = any> {
   readonly of?: (body: B) => readonly ContentPart[]
   /** The window, in milliseconds from the claim of the first request; no duplicate extends it. @default 15 minutes */
   readonly withinMs?: number
-  /** Whose requests are compared: those of all callers of a tenant, or of each caller alone. @default 'tenant' */
+  /** Which requests are compared: those of all callers of a tenant, or of each caller alone. @default 'tenant' */
   readonly scope?: 'tenant' | 'caller'
   /** How long a duplicate waits for a running original before it gets 409, in milliseconds. @default as `whileRunning` */
   readonly waitMs?: number

@@ -90,7 +90,7 @@ const STATUS = 'operation status'
 /** What is needed of a request to send it on, where it has no body. */
 export type Head = Pick<Incoming, 'method' | 'target' | 'header' | 'headers'>
 
-/** Who looks at a record, by the word of the region that it was asked at; null for a request that came by itself. */
+/** The caller that reads a record, as the asking region names it; null for a request that came by itself. */
 export function lookingHere(region: RegionRouter, head: Head, id: string): Who | 'unproven' | null {
   const [token, ...others] = head.header(REGION_HEADER)
   if (token === undefined) return null

@@ -60,7 +60,7 @@ export interface Facts extends Omit<Note, 'calls'> {
 export interface Note {
   /** Calls of other systems that the attempt really began; one, when it says nothing. */
   readonly calls?: number
-  /** Who was called. */
+  /** The system that was called. */
   readonly provider?: string
   /** By which name the other system knows the call, where that is not the effect key. */
   readonly reference?: string

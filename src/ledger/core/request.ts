@@ -151,7 +151,7 @@ export interface UniqueRequest {
   readonly id: RecordId
   readonly identity: Identity
   readonly claimId: ClaimId
-  /** Who claims it: the same owner may claim again. */
+  /** The owner of the claim: the same owner may claim again. */
   readonly owner: string
 }
 

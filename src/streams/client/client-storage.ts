@@ -94,7 +94,7 @@ export function createClientStorage(values: KeyValues): OpenClientStorage {
     stop: () => values.stop(),
   }
 
-  /** Who has been quiet for longest, once too many are remembered. */
+  /** The author who has been quiet for longest, once too many are remembered. */
   function oldestBut(sender: string): string | undefined {
     if (settled.size < SETTLED_MOST || settled.has(sender)) return undefined
     for (const oldest of settled.keys()) return oldest

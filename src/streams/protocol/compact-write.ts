@@ -22,7 +22,7 @@ import type {
   ServerFrame,
 } from './protocol.ts'
 
-/** Who writes also looks people up by their names. */
+/** A writer also looks people up by their names. */
 export interface WrittenNumbers extends SessionNumbers {
   readonly senderNumbers: Map<string, number>
 }

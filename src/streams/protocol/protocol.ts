@@ -9,7 +9,7 @@ import type { Counts } from '../parts/count.ts'
 /** Grows when a frame changes its meaning; a server that does not speak a client's version says so in its close. */
 export const PROTOCOL_VERSION = 1
 
-/** Who wrote a message, whatever log it stands in: this, never a place, serves display, `replyTo` and deduplication. */
+/** The author of a message, whatever log it stands in: this, never a place, serves display, `replyTo` and deduplication. */
 export interface MessageIdentity {
   readonly client: string
   /** A client that lost its numbers begins a new epoch, and never repeats a number of an old one. */

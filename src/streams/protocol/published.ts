@@ -18,7 +18,7 @@ export function publisherName(from: string, digest: string): string {
 }
 
 /**
- * Who published a message: the name in `from`, or null where a client sent it.
+ * The publisher of a message: the name in `from`, or null where a client sent it.
  *
  * @example
  * ```ts

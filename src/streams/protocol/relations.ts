@@ -13,7 +13,7 @@ interface Known {
 }
 
 /**
- * Who knew of whom: of what was delivered, which messages their authors wrote without having seen each other. Give it
+ * What authors knew of each other: of what was delivered, which messages their authors wrote without having seen each other. Give it
  * everything that is delivered, copies too: a message may have been seen in either place.
  */
 export class Relations {

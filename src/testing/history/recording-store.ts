@@ -4,7 +4,7 @@ import type { AppliedDecision, Claims, Session, Store, Transactions } from '../.
 import type { HistoryEvent, Result } from './event.ts'
 
 export interface RecordingOptions {
-  /** Who calls: one name per operating-system process, or per simulated one. */
+  /** The calling process: one name per operating-system process, or per simulated one. */
   readonly process: string
   /** A clock that all recorded processes share; the machine's monotonic one, in microseconds, unless it is virtual. */
   readonly clock?: () => number

@@ -10,7 +10,7 @@ import { CardBox, Page } from '../page.tsx'
 
 const tones: Readonly<Record<AuditEntry['result'], Tone>> = { asked: 'calm', done: 'good', refused: 'bad' }
 
-/** Who did what, and when. Nothing is ever removed from it here. */
+/** Every action with its operator and its time. Nothing is ever removed from it here. */
 export function AuditPage() {
   const now = useNow()
   return (

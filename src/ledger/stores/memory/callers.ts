@@ -2,7 +2,7 @@ import { limits } from '../../core/limits.ts'
 import type { BusyCaller } from '../../store/port.ts'
 import type { Time } from './clock.ts'
 
-/** Who asked how often, in buckets of time: enough for questions about the last hours. */
+/** Requests by caller, in buckets of time: enough for questions about the last hours. */
 export interface CallerStatistics {
   add(callers: readonly BusyCaller[]): void
   busiest(since: number, limit: number): readonly BusyCaller[]

@@ -5,7 +5,7 @@ import type { Core } from './core.ts'
 import type { Bucket } from './names.ts'
 import { scriptOf } from './script.ts'
 
-/** Who asked how often, in buckets of time that Redis removes by itself. All of it lives in the first bucket of records. */
+/** Requests by caller, in buckets of time that Redis removes by itself. All of it lives in the first bucket of records. */
 
 const addScript = scriptOf(
   'maybe',

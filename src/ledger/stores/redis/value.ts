@@ -21,7 +21,7 @@ export function ownerText(fence: Fence, claimId: ClaimId): string {
   return `${FORMAT} ${fence} ${claimId} `
 }
 
-/** Whose record it is, and by which rules. */
+/** The identity of a record, and its policy. */
 export function whoText({ identity, fingerprint, policy }: Pick<LedgerRecord, 'identity' | 'fingerprint' | 'policy'>) {
   const { tenant, caller, operation, key, batch } = identity
   return JSON.stringify([tenant, caller, operation, key, batch ?? null, fingerprint, policyText(policy)])

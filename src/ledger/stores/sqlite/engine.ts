@@ -41,7 +41,7 @@ export interface Engine {
   onWrite(wrote: Wrote | null): void
   /** Whether another process has committed since the last call; also true where that cannot be said. */
   othersCommitted(): boolean
-  /** Who decides requests; given once, before the first of them. */
+  /** The function that decides requests; given once, before the first of them. */
   decideBy(decider: Decider): void
   /** Decides one request, in one commit with those that wait for the writer at the same time. */
   apply<R extends Request>(request: R, call: Call): Awaitable<AppliedDecision<DecisionOf<R>>>

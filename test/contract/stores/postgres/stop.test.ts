@@ -8,7 +8,7 @@ import { Pool } from 'pg'
 import { until } from '../../../../src/testing/until.ts'
 import { databaseUrl, freshSchema, testPostgres } from '../../../support/stores/postgres/store.ts'
 
-/** Who stops the last thing on a store can end the pool: nothing keeps one of its clients. */
+/** After the last `stop` on a store the pool can be ended: nothing keeps one of its clients. */
 
 async function opened(): Promise<{ readonly pool: Pool; readonly store: PostgresStore }> {
   const pool = new Pool({ connectionString: await databaseUrl(), max: 10 })

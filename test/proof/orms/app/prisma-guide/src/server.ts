@@ -13,7 +13,7 @@ const client = new PrismaClient({ adapter: new PrismaPg({ connectionString }) })
 const store = postgresStore(new Pool({ connectionString }), { schema: 'onceonly' })
 const once = createLedger({ store, transactions: prisma(client) })
 
-// Whose key is it? Take it from your authentication; here a header has to do.
+// Take tenant and caller from your authentication; here a header has to do.
 const protect = createProtect({
   ledger: once,
   who: (request) => ({ tenant: 'acme', caller: request.get('x-user') ?? 'anonymous' }),
