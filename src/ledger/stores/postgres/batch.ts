@@ -42,7 +42,47 @@ const ROUNDS = 5
  * Decides every request of a batch. Each step commits by itself, so a step that fails takes nothing from those that
  * were answered before it: a grant is never lost.
  */
-export async function applyBatch(tools: BatchTools, requests: readonly Request[]): Promise<Applied[]> {
+export async function applyBatch(tools: BatchTools, requests: readonly Request[]): Promise<readonly Applied[]> {
+  const [first] = requests
+  const alone = requests.length === 1 && first !== undefined && hasStatement(first) ? first : null
+  const answer = alone === null ? null : await applyAlone(tools, alone)
+  return answer === null ? await applySteps(tools, requests, alone !== null) : [answer]
+}
+
+type WithStatement = ClaimRequest | SettleRequest
+
+function hasStatement(request: Request): request is WithStatement {
+  const isPlain = request.kind === 'claim' || (request.kind === 'settle' && settlesPlainly(request))
+  return isPlain && unfit(request) === null
+}
+
+/** The first two steps for a single caller: one prepared statement. Null where it found nothing to do. */
+async function applyAlone(tools: BatchTools, request: WithStatement): Promise<Applied | null> {
+  const { steps, lane } = tools
+  const woken: string[] = []
+  let answer: Applied | null
+  try {
+    if (request.kind === 'claim') [answer = null] = await steps.insertClaims(lane.on, [request])
+    else {
+      const settled = await steps.settle(lane.on, [request])
+      woken.push(...settled.woken)
+      ;[answer = null] = settled.answers
+    }
+  } catch (error) {
+    const fault = tools.fault(error, 'maybe')
+    if (isOfOneRow(fault)) return { error: fault }
+    lane.connection.destroy(fault)
+    throw fault
+  }
+  if (woken.length > 0) {
+    tools.wake(woken)
+    await steps.notify(lane.connection, lane.on, woken)
+  }
+  return answer
+}
+
+/** @param begun whether the first two steps have been tried */
+async function applySteps(tools: BatchTools, requests: readonly Request[], begun: boolean): Promise<Applied[]> {
   const answers = requests.map((request): Applied | null => {
     const error = unfit(request)
     return error === null ? null : { error }
@@ -53,10 +93,11 @@ export async function applyBatch(tools: BatchTools, requests: readonly Request[]
     .filter(({ index }) => answers[index] === null)
   const left = () => rows.filter(({ index }) => answers[index] === null)
   try {
+    const fresh = begun ? [] : rows
     // 1. First attempts: one insert.
-    await isolate(batch, rows.filter(isClaim), (claims) => insertClaims(batch, claims))
+    await isolate(batch, fresh.filter(isClaim), (claims) => insertClaims(batch, claims))
     // 2. Outcomes of attempts that run undisturbed: one guarded update, and one for starts, heartbeats and pointers.
-    await isolate(batch, rows.filter(isPlainSettle), (settles) => settle(batch, settles))
+    await isolate(batch, fresh.filter(isPlainSettle), (settles) => settle(batch, settles))
     await isolate(batch, rows.filter(isHold), (holds) => hold(batch, holds))
     // 3. Whatever leaves its record as it is needs no lock.
     await isolate(batch, left(), (some) => untilCommit(batch, () => readOnly(batch, some)))
@@ -103,7 +144,7 @@ async function isolate<P extends Pending>(
     await step(rows)
   } catch (error) {
     const fault = batch.fault(error, 'maybe')
-    const ofOneRow = fault.code === 'row_refused' || fault.code === 'store_busy'
+    const ofOneRow = isOfOneRow(fault)
     // The slow path may have committed some of them in an earlier round.
     const open = rows.filter(({ index }) => batch.answers[index] === null)
     if (ofOneRow && open.length > 1 && batch.deadline.remainingMs() > limits.batchLockMs) {
@@ -115,6 +156,10 @@ async function isolate<P extends Pending>(
     for (const { index } of open) batch.answers[index] = { error: fault }
     if (!ofOneRow) throw fault
   }
+}
+
+function isOfOneRow({ code }: OnceError): boolean {
+  return code === 'row_refused' || code === 'store_busy'
 }
 
 async function insertClaims(batch: Batch, rows: readonly (Pending & { request: ClaimRequest })[]): Promise<void> {
