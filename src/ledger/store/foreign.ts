@@ -1,7 +1,6 @@
 import { OnceError } from '../core/errors.ts'
 import type { OrmTransactions } from './orm.ts'
 import type { AdoptedTransactions, ForeignTransactions } from './port.ts'
-import type { SavepointSteps } from './savepoints.ts'
 import type { SqlTx } from './sql.ts'
 
 const transactionOf = new WeakMap<object, SqlTx>()
@@ -72,6 +71,3 @@ export function noTransaction(orm: string): OnceError {
   const text = `This handle of ${orm} is no open transaction. Pass the one that your transaction's callback was given.`
   return new OnceError('bad_option', text)
 }
-
-/** Of an ORM with savepoints of its own, which sends them itself; statements take turns all the same. */
-export const unsent: SavepointSteps = { open: () => undefined, keep: () => undefined, undo: () => undefined }

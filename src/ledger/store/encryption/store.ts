@@ -7,7 +7,16 @@ import type { LedgerRecord } from '../../core/record.ts'
 import { goneAtOf } from '../../core/record.ts'
 import type { DecisionOf, ReplaceRequest, Request } from '../../core/request.ts'
 import { contradicts } from '../../core/transition.ts'
-import type { AppliedDecision, Call, Claims, Session, Store, TransactionCall, Transactions } from '../port.ts'
+import type {
+  AdoptedTransactions,
+  AppliedDecision,
+  Call,
+  Claims,
+  Session,
+  Store,
+  TransactionCall,
+  Transactions,
+} from '../port.ts'
 import { withRestores } from '../restores.ts'
 import type { SqlTx } from '../sql.ts'
 import { refuseMarked, refuseMarkedIn } from './marker.ts'
@@ -62,7 +71,7 @@ function refusingMarked<S extends Store>(store: S): S {
     }
   }
 
-  const { claims, transactions, foreign, sql } = store
+  const { claims, transactions, sql } = store
   const own: { -readonly [name in keyof Claims]: Claims[name] } = {
     ...claims,
     apply: (request, call) => look(call).then(() => claims.apply(request, call)),
@@ -90,23 +99,12 @@ function refusingMarked<S extends Store>(store: S): S {
               looked ? transactions.run(work, call) : look(call).then(() => transactions.run(work, call)),
           } satisfies Transactions<unknown>,
         }),
-    ...(foreign === undefined
-      ? {}
-      : {
-          foreign: {
-            dialect: foreign.dialect,
-            on: (orm) => {
-              const adopted = foreign.on(orm)
-              return {
-                ...adopted,
-                run: (work, call) =>
-                  looked ? adopted.run(work, call) : look(call).then(() => adopted.run(work, call)),
-                within: (handle, work, call) =>
-                  adopted.within(handle, (session) => work(looked ? session : lookingInside(session)), call),
-              }
-            },
-          } satisfies Store['foreign'],
-        }),
+    ...withForeign(store, (adopted) => ({
+      ...adopted,
+      run: (work, call) => (looked ? adopted.run(work, call) : look(call).then(() => adopted.run(work, call))),
+      within: (handle, work, call) =>
+        adopted.within(handle, (session) => work(looked ? session : lookingInside(session)), call),
+    })),
     ...(sql === undefined
       ? {}
       : {
@@ -126,7 +124,7 @@ type Apply = Claims['apply']
 function encrypted<S extends Store>(store: S, given: Encryption): S {
   const encryption = checkEncryption(given)
   const opener = createOpener(store, encryption)
-  const { claims, transactions, foreign, sql } = store
+  const { claims, transactions, sql } = store
 
   /** The same object for the claim that travels with BEGIN and for its `apply`: the store compares them. */
   const sealed = new WeakMap<Request, Request>()
@@ -285,32 +283,31 @@ function encrypted<S extends Store>(store: S, given: Encryption): S {
             },
           } satisfies Transactions<unknown>,
         }),
-    ...(foreign === undefined
-      ? {}
-      : {
-          foreign: {
-            dialect: foreign.dialect,
-            on: (orm) => {
-              const adopted = foreign.on(orm)
-              return {
-                run: async (work, call) => {
-                  const on = await opener.open(call)
-                  return adopted.run((session) => work(sessionOf(on, session, call, true)), callOf(on, call))
-                },
-                within: async (handle, work, call) => {
-                  const on = await opener.open(call)
-                  return adopted.within(handle, (session) => work(sessionOf(on, session, call, true)), callOf(on, call))
-                },
-                sqlOf: (handle) => {
-                  const on = opener.current()
-                  const tx = adopted.sqlOf(handle)
-                  return on === null ? tx : (openedTx(on, tx) as SqlTx)
-                },
-              }
-            },
-          } satisfies Store['foreign'],
-        }),
+    ...withForeign(store, (adopted) => ({
+      run: async (work, call) => {
+        const on = await opener.open(call)
+        return adopted.run((session) => work(sessionOf(on, session, call, true)), callOf(on, call))
+      },
+      within: async (handle, work, call) => {
+        const on = await opener.open(call)
+        return adopted.within(handle, (session) => work(sessionOf(on, session, call, true)), callOf(on, call))
+      },
+      sqlOf: (handle) => {
+        const on = opener.current()
+        const tx = adopted.sqlOf(handle)
+        return on === null ? tx : (openedTx(on, tx) as SqlTx)
+      },
+    })),
     ...(sql === undefined ? {} : { sql: openedSeam(store, sql, opener) }),
   }
   return opened
+}
+
+/** The store's transactions of ORMs with every call changed; none where it has none. */
+function withForeign(
+  { foreign }: Store,
+  change: <Handle>(adopted: AdoptedTransactions<Handle>) => AdoptedTransactions<Handle>,
+): Pick<Store, 'foreign'> {
+  if (foreign === undefined) return {}
+  return { foreign: { dialect: foreign.dialect, on: (orm) => change(foreign.on(orm)) } }
 }

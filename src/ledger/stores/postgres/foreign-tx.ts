@@ -1,30 +1,21 @@
-import { OnceError } from '../../core/errors.ts'
-import { causesOf, lostTransaction, unsent } from '../../store/foreign.ts'
-import type { Reason } from '../../store/life.ts'
+import type { OnceError } from '../../core/errors.ts'
+import { causesOf, lostTransaction } from '../../store/foreign.ts'
+import type { ForeignParts } from '../../store/foreign-tx.ts'
+import { createForeignParts } from '../../store/foreign-tx.ts'
 import { createLife } from '../../store/life.ts'
 import type { OrmTransactions, OrmValue } from '../../store/orm.ts'
 import type { SavepointSteps } from '../../store/savepoints.ts'
-import { createSavepoints } from '../../store/savepoints.ts'
 import { createTurns } from '../../store/sql/transactions.ts'
-import type { SqlRow, SqlTx, SqlValue } from '../../store/sql.ts'
-import { transactionControlOf } from '../../store/sql-text.ts'
 import { abortedError, isAborted, sqlErrorOf } from './errors.ts'
 import { ormValue, textOf, withColumnsOf } from './foreign-rows.ts'
 import type { Executor, TextRow } from './statement.ts'
 import { numbered, PART } from './tx.ts'
 
 /** A transaction of an ORM, as the store uses it: nothing but statements on its connection. */
-export interface ForeignTx {
-  /** For tables of other rooms. */
-  readonly sql: SqlTx
+export interface ForeignTx extends ForeignParts {
   /** For the statements of the store. */
   readonly on: Executor
   rows(text: string, values?: readonly unknown[]): Promise<readonly TextRow[]>
-  outermost<T>(work: () => Promise<T>): Promise<T>
-  apart<T>(work: () => Promise<T>): Promise<T>
-  savepoint<T>(work: () => Promise<T>): Promise<T>
-  idle(): Promise<void>
-  close(why: Reason): void
   /** Set once its savepoint was gone: other code has ended the transaction. */
   readonly lost: OnceError | null
   /** Why a part could not even be undone: the connection is gone. */
@@ -110,29 +101,16 @@ export function createForeignTx<Handle>(orm: OrmTransactions<Handle>, handle: Ha
       }
     },
   }
-  // An ORM with savepoints of its own sends them itself; statements take turns all the same.
-  const savepoints = createSavepoints(orm.savepoint === undefined ? steps : unsent, life)
-  const query = (text: string, values: readonly OrmValue[]) => savepoints.inTurn(() => send(text, values))
+  const { parts, inTurn } = createForeignParts(orm, { life, turns, steps }, (text, values) =>
+    send(numbered(text), values.map(ormValue)),
+  )
   const rows = async (text: string, values: readonly unknown[] = []) =>
-    (await query(text, values.map(ormValue))).map(textOf)
+    (await inTurn(() => send(text, values.map(ormValue)))).map(textOf)
 
   return {
-    sql: {
-      query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) => {
-        if (transactionControlOf(text) !== null) {
-          throw new OnceError('bad_option', 'Begin and end parts of a transaction through your ORM.')
-        }
-        return (await query(numbered(text), values.map(ormValue))) as readonly Row[]
-      },
-      inSavepoint: savepoints.savepoint,
-    },
+    ...parts,
     on: { run: ({ text }, values) => rows(text, values) },
     rows,
-    outermost: savepoints.outermost,
-    apart: savepoints.apart,
-    savepoint: savepoints.savepoint,
-    idle: turns.idle,
-    close: (why) => life.end(why),
     get lost() {
       return lost
     },

@@ -7,6 +7,7 @@ import type { DecisionOf, Request } from '../../core/request.ts'
 import type { Deadline } from '../../store/deadline.ts'
 import { inTime } from '../../store/deadline.ts'
 import { lostTransaction, noTransaction, noteSql } from '../../store/foreign.ts'
+import { inOrmPart, perHandle, sqlApart } from '../../store/foreign-tx.ts'
 import type { OrmTransactions } from '../../store/orm.ts'
 import type {
   AdoptedTransactions,
@@ -49,8 +50,7 @@ export function createForeign(parts: TransactionParts): ForeignTransactions {
 /** Where statements find their tables, and as whom they run: `search_path` and `role`. */
 type Place = readonly [path: string, role: string]
 
-/** The same for every call on one handle, also of an outbox or a ledger on another store: they share its connection. */
-const opened = new WeakMap<object, ForeignTx>()
+const txOfHandle = perHandle<ForeignTx>()
 
 /** What the ledger does in an ORM's transaction. */
 interface Surroundings {
@@ -87,12 +87,7 @@ function createAdopted<Handle>(
   const findTables = findOwnTables(names, 'transaction')
   const place = createSamePlace(core, orm.name)
 
-  function txOf(handle: Handle): ForeignTx {
-    const key = handle as object
-    const tx = opened.get(key) ?? createForeignTx(orm, handle)
-    opened.set(key, tx)
-    return tx
-  }
+  const txOf = (handle: Handle) => txOfHandle(handle, () => createForeignTx(orm, handle))
 
   function sessionOf(handle: Handle, tx: ForeignTx, ground: Surroundings & Partial<Ground>) {
     const { call, woken } = ground
@@ -108,24 +103,12 @@ function createAdopted<Handle>(
         throw core.fault(error, 'no')
       }
     }
-    /** Runs the work in a part, on the handle that the ORM has for it. */
-    const part = async <T>(work: (inner: Session<Handle>) => Promise<T>): Promise<T> => {
-      if (orm.savepoint === undefined) {
-        return await tx.savepoint(async () => {
-          const result = await work(session)
-          await orm.flush?.(handle)
-          return result
-        })
-      }
-      const open = (inner: Handle) => {
+    const part = <T>(work: (inner: Session<Handle>) => Promise<T>): Promise<T> => {
+      const innerOf = (inner: Handle) => {
         const innerTx = txOf(inner)
-        noteSql(inner, innerTx.sql)
-        return work(sessionOf(inner, innerTx, ground)).finally(() => innerTx.close(ended))
+        return { tx: innerTx, session: sessionOf(inner, innerTx, ground), end: () => innerTx.close(ended) }
       }
-      return await tx.savepoint(async () => {
-        await orm.flush?.(handle)
-        return (await orm.savepoint?.(handle, open)) as T
-      })
+      return inOrmPart(orm, { handle, tx, session }, innerOf, work)
     }
     const session: Session<Handle> = {
       tx: handle,
@@ -320,14 +303,7 @@ function createAdopted<Handle>(
         txOf(handle).apart(() => within(handle, { ...call, lockMs }, work, tablesThere)),
       )
     },
-    sqlOf: (handle) => {
-      if (!orm.isTransaction(handle)) throw noTransaction(orm.name)
-      const { sql, apart } = txOf(handle)
-      return {
-        query: (text, values) => apart(() => inOwnSchema(sql, () => sql.query(text, values))),
-        inSavepoint: (work) => apart(() => sql.inSavepoint(work)),
-      }
-    },
+    sqlOf: (handle) => sqlApart(orm, handle, txOf, inOwnSchema),
   }
 
   /** Outside of an effect the path is the user's: ours stands in front of it for one statement only. */

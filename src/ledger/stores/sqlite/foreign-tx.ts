@@ -1,13 +1,12 @@
-import { OnceError } from '../../core/errors.ts'
-import { causesOf, lostTransaction, unsent } from '../../store/foreign.ts'
-import type { Reason } from '../../store/life.ts'
+import type { OnceError } from '../../core/errors.ts'
+import { causesOf, lostTransaction } from '../../store/foreign.ts'
+import type { ForeignParts } from '../../store/foreign-tx.ts'
+import { createForeignParts } from '../../store/foreign-tx.ts'
 import { createLife } from '../../store/life.ts'
 import type { OrmTransactions } from '../../store/orm.ts'
 import type { SavepointSteps } from '../../store/savepoints.ts'
-import { createSavepoints } from '../../store/savepoints.ts'
 import { createTurns } from '../../store/sql/transactions.ts'
-import type { SqlRow, SqlTx, SqlValue } from '../../store/sql.ts'
-import { transactionControlOf } from '../../store/sql-text.ts'
+import type { SqlRow } from '../../store/sql.ts'
 import type { Clock } from './clock.ts'
 import { nowOf } from './clock.ts'
 import { NOW_SQL, WAKE_SQL } from './connection.ts'
@@ -16,18 +15,11 @@ import { readMeta } from './foreign-decide.ts'
 import { bindable } from './statements.ts'
 
 /** A transaction of an ORM, as the store uses it: nothing but statements on its connection. */
-export interface ForeignTx {
-  /** For tables of other rooms. */
-  readonly sql: SqlTx
+export interface ForeignTx extends ForeignParts {
   /** Statements of the store, with no other one in between. */
   together<T>(work: (send: Send) => Promise<T>): Promise<T>
   /** Topics that its statements have woken. */
   readonly woken: Set<string>
-  outermost<T>(work: () => Promise<T>): Promise<T>
-  apart<T>(work: () => Promise<T>): Promise<T>
-  savepoint<T>(work: () => Promise<T>): Promise<T>
-  idle(): Promise<void>
-  close(why: Reason): void
   /** Set once its savepoint was gone: other code has ended the transaction. */
   readonly lost: OnceError | null
 }
@@ -94,26 +86,14 @@ export function createForeignTx<Handle>(orm: OrmTransactions<Handle>, handle: Ha
       }
     },
   }
-  const savepoints = createSavepoints(orm.savepoint === undefined ? steps : unsent, life)
+  const { parts, inTurn } = createForeignParts(orm, { life, turns, steps }, (text, values) =>
+    turns.send(async () => send(await withoutFunctions(text), values.map(bindable))),
+  )
 
   return {
-    sql: {
-      query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) => {
-        if (transactionControlOf(text) !== null) {
-          throw new OnceError('bad_option', 'Begin and end parts of a transaction through your ORM.')
-        }
-        const ask = async () => send(await withoutFunctions(text), values.map(bindable))
-        return (await savepoints.inTurn(() => turns.send(ask))) as readonly Row[]
-      },
-      inSavepoint: savepoints.savepoint,
-    },
-    together: (work) => savepoints.inTurn(() => turns.send(() => work(send))),
+    ...parts,
+    together: (work) => inTurn(() => turns.send(() => work(send))),
     woken,
-    outermost: savepoints.outermost,
-    apart: savepoints.apart,
-    savepoint: savepoints.savepoint,
-    idle: turns.idle,
-    close: (why) => life.end(why),
     get lost() {
       return lost
     },

@@ -6,6 +6,7 @@ import type { DecisionOf, Request } from '../../core/request.ts'
 import type { Deadline } from '../../store/deadline.ts'
 import { createDeadline, inTime } from '../../store/deadline.ts'
 import { lostTransaction, noTransaction, noteSql } from '../../store/foreign.ts'
+import { inOrmPart, perHandle, sqlApart } from '../../store/foreign-tx.ts'
 import type { OrmTransactions } from '../../store/orm.ts'
 import type {
   AdoptedTransactions,
@@ -38,8 +39,7 @@ export function createForeign(parts: TransactionParts): ForeignTransactions {
   return { dialect: 'sqlite', on: (orm) => createAdopted(parts, orm) }
 }
 
-/** The same for every call on one handle, also of an outbox: they share its connection. */
-const opened = new WeakMap<object, ForeignTx>()
+const txOfHandle = perHandle<ForeignTx>()
 
 /** One run of an ORM's transaction. */
 interface Ground {
@@ -62,12 +62,7 @@ function createAdopted<Handle>(
 ): AdoptedTransactions<Handle> {
   const same = { orm: orm.name, checked: false }
 
-  function txOf(handle: Handle): ForeignTx {
-    const key = handle as object
-    const tx = opened.get(key) ?? createForeignTx(orm, handle, engine.clock)
-    opened.set(key, tx)
-    return tx
-  }
+  const txOf = (handle: Handle) => txOfHandle(handle, () => createForeignTx(orm, handle, engine.clock))
 
   function sessionOf(handle: Handle, tx: ForeignTx, doings: Doings): Session<Handle> {
     async function apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>> {
@@ -85,26 +80,16 @@ function createAdopted<Handle>(
         throw storeFault(error, 'no') ?? error
       }
     }
-    const part = async <T>(work: (inner: Session<Handle>) => Promise<T>): Promise<T> => {
-      if (orm.savepoint === undefined) {
-        return await tx.savepoint(async () => {
-          const result = await work(session)
-          await orm.flush?.(handle)
-          return result
-        })
-      }
-      const inside = (inner: Handle) => {
+    const part = <T>(work: (inner: Session<Handle>) => Promise<T>): Promise<T> => {
+      const innerOf = (inner: Handle) => {
         const innerTx = txOf(inner)
-        noteSql(inner, innerTx.sql)
-        return work(sessionOf(inner, innerTx, doings)).finally(() => {
+        const end = () => {
           for (const topic of innerTx.woken) tx.woken.add(topic)
           innerTx.close(usedAfterEnd)
-        })
+        }
+        return { tx: innerTx, session: sessionOf(inner, innerTx, doings), end }
       }
-      return await tx.savepoint(async () => {
-        await orm.flush?.(handle)
-        return (await orm.savepoint?.(handle, inside)) as T
-      })
+      return inOrmPart(orm, { handle, tx, session }, innerOf, work)
     }
     const session: Session<Handle> = { tx: handle, sql: tx.sql, apply, savepoint: (work) => part(() => work()), part }
     return session
@@ -248,14 +233,7 @@ function createAdopted<Handle>(
       await engine.read({ timeoutMs: Math.min(call.timeoutMs, limits.besideTransactionMs) }, ignore)
       return await txOf(handle).apart(() => within(handle, call, work))
     },
-    sqlOf: (handle) => {
-      if (!orm.isTransaction(handle)) throw noTransaction(orm.name)
-      const { sql, apart } = txOf(handle)
-      return {
-        query: (text, values) => apart(() => sql.query(text, values)),
-        inSavepoint: (work) => apart(() => sql.inSavepoint(work)),
-      }
-    },
+    sqlOf: (handle) => sqlApart(orm, handle, txOf),
   }
 }
 
