@@ -1,6 +1,7 @@
 import type { AppliedWord, OnceError } from '../../core/errors.ts'
 import { isOnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
+import { createCallsUnderWay } from '../calls-under-way.ts'
 import type { Deadline } from '../deadline.ts'
 import { createDeadline, inTime } from '../deadline.ts'
 import type { Call } from '../port.ts'
@@ -64,9 +65,7 @@ export const MIGRATION_MS = 10 * MINUTE
 
 export function createCalls<C extends HeldConnection>({ errors, borrow, prepare }: CallsOptions<C>): Calls<C> {
   const { timeoutError, stoppedError } = errors
-  const idle: (() => void)[] = []
-  let underWay = 0
-  let stopped = false
+  const underWay = createCallsUnderWay(stoppedError)
   let tablesThere = false
   let preparing: Promise<void> | null = null
   /** Ends a migration without waiters. */
@@ -126,7 +125,7 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
   }
 
   async function call<T>(given: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
-    if (stopped) throw stoppedError()
+    underWay.check()
     return await flush(given, work)
   }
 
@@ -138,7 +137,7 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
   }
 
   async function callBeside<T>({ timeoutMs }: Call, work: (tablesThere: boolean) => Promise<T>): Promise<T> {
-    if (stopped) throw stoppedError()
+    underWay.check()
     return await counted(Math.min(timeoutMs, limits.besideTransactionMs), async (patience) => {
       if (!tablesThere) {
         await inTime(makeTables(), patience, () => timeoutError(patience.timeoutMs, 'no')).catch((error: unknown) => {
@@ -151,14 +150,13 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
   }
 
   async function counted<T>(timeoutMs: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
-    underWay += 1
+    underWay.begin()
     const deadline = createDeadline(timeoutMs)
     try {
       return await work(deadline)
     } finally {
       deadline.end()
-      underWay -= 1
-      if (underWay === 0) for (const wake of idle.splice(0)) wake()
+      underWay.end()
     }
   }
 
@@ -169,7 +167,7 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
     read: (given, work) => call(given, (deadline) => onConnection(deadline, 'no', work)),
     write: (given, work, told) => call(given, (deadline) => onConnection(deadline, 'maybe', work, told)),
     readBeforeTables: async (work) => {
-      if (stopped) throw stoppedError()
+      underWay.check()
       const deadline = createDeadline(limits.storeCallMs, stopping.signal)
       return await onConnection(deadline, 'no', work).finally(() => deadline.end())
     },
@@ -179,9 +177,7 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
       tablesThere = false
     },
     drain: async (accepted) => {
-      stopped = true
-      await accepted
-      if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))
+      await underWay.drain(accepted)
       stopping.abort()
       await preparing?.catch(() => undefined)
     },

@@ -2,6 +2,7 @@ import type { RecordId } from '../../core/identity.ts'
 import { SECOND } from '../../core/limits.ts'
 import type { Wake, Watch } from '../../store/port.ts'
 import type { Calls } from '../../store/sql/calls.ts'
+import { createWaiters } from '../../store/waiters.ts'
 import type { Connection } from './connection.ts'
 
 export interface Watchers {
@@ -20,23 +21,16 @@ const COUNT = 'SELECT NEXTVAL(onceonly_wakes)'
 const COUNTED = 'SELECT next_not_cached_value AS wakes FROM onceonly_wakes'
 
 export function createWatchers(calls: Calls<Connection>): Watchers {
-  const wakes = new Set<Wake>()
+  const waiters = createWaiters()
   let timer: NodeJS.Timeout | null = null
   let known: number | null = null
   let asking: Promise<void> | null = null
-
-  function tell(ids: readonly RecordId[] | null): void {
-    // Later: a caller must never be called back from inside its own call.
-    queueMicrotask(() => {
-      for (const wake of wakes) wake(ids)
-    })
-  }
 
   async function ask(): Promise<void> {
     try {
       const [row] = await calls.read(POLL_CALL, (connection) => connection.query(COUNTED))
       const counted = Number(row?.['wakes'])
-      if (known !== null && known !== counted) tell(null)
+      if (known !== null && known !== counted) waiters.wakeSoon(null)
       known = counted
     } catch {
       // What happens while the store is away counts as a wake once it is back.
@@ -57,7 +51,7 @@ export function createWatchers(calls: Calls<Connection>): Watchers {
       void poll().finally(() => {
         if (timer !== own) return
         timer = null
-        if (wakes.size > 0) pollOn()
+        if (waiters.size > 0) pollOn()
       })
     }, POLL_MS)
     own.unref()
@@ -72,24 +66,22 @@ export function createWatchers(calls: Calls<Connection>): Watchers {
 
   return {
     watch: (wake) => {
-      // A function may watch twice, and each of its watches ends by itself.
-      const own: Wake = (ids) => wake(ids)
-      wakes.add(own)
+      const end = waiters.add(wake)
       pollOn()
       const stop = () => {
-        wakes.delete(own)
-        if (wakes.size === 0) pollOff()
+        end()
+        if (waiters.size === 0) pollOff()
       }
       return { ready: poll(), stop }
     },
     committed: async (connection, ids) => {
       if (ids.length === 0) return
-      tell(ids)
+      waiters.wakeSoon(ids)
       // A hint: a waiter that misses it polls soon.
       await connection.query(COUNT).catch(() => undefined)
     },
     stop: () => {
-      wakes.clear()
+      waiters.clear()
       pollOff()
     },
   }

@@ -2,6 +2,7 @@ import type { RecordId } from '../../core/identity.ts'
 import type { LedgerRecord } from '../../core/record.ts'
 import { wakesWaiters } from '../../core/record.ts'
 import type { Wake, Watch } from '../../store/port.ts'
+import { createWaiters } from '../../store/waiters.ts'
 
 export interface Watchers {
   watch(wake: Wake): Watch
@@ -11,28 +12,23 @@ export interface Watchers {
 }
 
 export function createWatchers(): Watchers {
-  const wakes = new Set<Wake>()
+  const waiters = createWaiters()
   let ids: RecordId[] = []
 
   /** Later, as in every other store: a caller must never be called back from inside its own call. */
   function notify(): void {
     const changed = ids
     ids = []
-    for (const wake of wakes) wake(changed)
+    waiters.wake(changed)
   }
 
   return {
-    watch: (wake) => {
-      // A function may watch twice, and each of its watches ends by itself.
-      const own: Wake = (changed) => wake(changed)
-      wakes.add(own)
-      return { ready: Promise.resolve(), stop: () => wakes.delete(own) }
-    },
+    watch: (wake) => ({ ready: Promise.resolve(), stop: waiters.add(wake) }),
     changed: (before, after) => {
-      if (wakes.size === 0 || !wakesWaiters(before, after)) return
+      if (waiters.size === 0 || !wakesWaiters(before, after)) return
       if (ids.length === 0) queueMicrotask(notify)
       ids.push((before as LedgerRecord).id)
     },
-    stop: () => wakes.clear(),
+    stop: waiters.clear,
   }
 }

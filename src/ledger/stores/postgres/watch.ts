@@ -5,6 +5,7 @@ import { createDeadline, type Deadline } from '../../store/deadline.ts'
 import type { Wake, Watch } from '../../store/port.ts'
 import type { RoomTopic, WakeCause } from '../../store/sql.ts'
 import { checkRoomTopic, EVERY_TOPIC } from '../../store/sql.ts'
+import { createWaiters } from '../../store/waiters.ts'
 import type { Clients } from './clients.ts'
 import type { Connection } from './connection.ts'
 import type { PgNotification } from './driver.ts'
@@ -37,21 +38,17 @@ const RECONNECT = { baseMs: 100, capMs: 5 * SECOND }
 const POLL_MS = 500
 
 export function createWatchers(clients: Clients, names: Names): Watchers {
-  const wakes = new Set<Wake>()
+  const waiters = createWaiters()
   const ears = new Set<Ear>()
   const snapshots = createSnapshots()
   /** Callers that wait for records have little time. */
-  const looks = createLooks(() => wakes.size > 0)
+  const looks = createLooks(() => waiters.size > 0)
   let listener: Listener | null = null
   let ending: Promise<unknown> = Promise.resolve()
 
-  function tell(ids: readonly RecordId[] | null): void {
-    for (const wake of wakes) wake(ids)
-  }
-
   function heard(payload: string | null): void {
     looks.rouse()
-    if (payload === null || !payload.startsWith(ROOM)) tell(payload === null ? null : [payload])
+    if (payload === null || !payload.startsWith(ROOM)) waiters.wake(payload === null ? null : [payload])
     if (payload === null || payload === ROOM + EVERY_TOPIC) return wakeEars('topic')
     for (const { topic, wake } of ears) if (payload === ROOM + topic) wake('topic')
   }
@@ -68,7 +65,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
     if (clients.mode() === 'session') return wakeEars('change')
     // There are no notifications: whatever changed may be what they wait for.
     wakeEars('topic')
-    tell(null)
+    waiters.wake(null)
   }
 
   /**
@@ -80,7 +77,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
   }
 
   async function rest(): Promise<void> {
-    if (listener !== null && wakes.size === 0 && ears.size === 0) {
+    if (listener !== null && waiters.size === 0 && ears.size === 0) {
       const last = listener
       listener = null
       ending = Promise.all([ending, last.stop()])
@@ -88,10 +85,9 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
     await ending
   }
 
-  function watchOf<T>(all: Set<T>, one: T): Watch {
-    all.add(one)
+  function watchUntil(end: () => void): Watch {
     const stop = () => {
-      all.delete(one)
+      end()
       void rest()
     }
     return { ready: ready(), stop }
@@ -101,26 +97,24 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
   const wake = (topic: string) => `pg_notify(${quoteText(names.channel)}, ${quoteText(ROOM + topic)})::text`
   return {
     watch: (wake) => {
-      // A function may watch twice, and each of its watches ends by itself.
-      const own: Wake = (ids) => wake(ids)
       looks.rouse()
-      return watchOf(wakes, own)
+      return watchUntil(waiters.add(wake))
     },
     wake: (topic) => wake(checkRoomTopic(topic)),
     wakeAll: wake(EVERY_TOPIC),
     quiet: snapshots.quiet,
     listen: (topic, wake) => {
       const ear = { topic: checkRoomTopic(topic), wake }
-      return watchOf(ears, ear)
+      ears.add(ear)
+      return watchUntil(() => ears.delete(ear))
     },
     changed: (ids) => {
-      if (ids.length === 0 || wakes.size === 0) return
-      // Later: a caller must never be called back from inside its own call.
-      queueMicrotask(() => tell(ids))
+      if (ids.length === 0 || waiters.size === 0) return
+      waiters.wakeSoon(ids)
     },
     rest,
     stop: () => {
-      wakes.clear()
+      waiters.clear()
       ears.clear()
       return rest()
     },

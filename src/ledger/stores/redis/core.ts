@@ -1,4 +1,5 @@
 import type { Fence } from '../../core/identity.ts'
+import { createCallsUnderWay } from '../../store/calls-under-way.ts'
 import type { Call } from '../../store/port.ts'
 import type { CallDeadline, Connection } from './connection.ts'
 import { createConnection, deadlineIn } from './connection.ts'
@@ -69,9 +70,7 @@ export interface CoreParts {
 export function createCore({ client, names, allowEviction, report }: CoreParts): Core {
   const connection = createConnection(client)
   const epochs = createEpochs(names.buckets.length, report)
-  const idle: (() => void)[] = []
-  let underWay = 0
-  let stopped = false
+  const underWay = createCallsUnderWay(stoppedError)
   let looking: Promise<void> | null = null
   let hasLooked = false
 
@@ -110,23 +109,18 @@ export function createCore({ client, names, allowEviction, report }: CoreParts):
     return inTime(looking, deadline)
   }
 
-  function ended(): void {
-    underWay -= 1
-    if (underWay === 0) for (const wake of idle.splice(0)) wake()
-  }
-
   function flush<T>({ timeoutMs }: Call, work: (deadline: CallDeadline) => Promise<T>): Promise<T> {
-    underWay += 1
+    underWay.begin()
     const deadline = deadlineIn(timeoutMs)
     const working = hasLooked ? work(deadline) : look(deadline).then(() => work(deadline))
     // In two arms instead of `finally`, which would make two promises more for every flush.
     return working.then(
       (value) => {
-        ended()
+        underWay.end()
         return value
       },
       (error: unknown) => {
-        ended()
+        underWay.end()
         throw error
       },
     )
@@ -138,15 +132,11 @@ export function createCore({ client, names, allowEviction, report }: CoreParts):
     run,
     send,
     call: async (given, work) => {
-      if (stopped) throw stoppedError()
+      underWay.check()
       return await flush(given, work)
     },
     flush,
-    drain: async (accepted) => {
-      stopped = true
-      await accepted
-      if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))
-    },
+    drain: underWay.drain,
   }
 }
 

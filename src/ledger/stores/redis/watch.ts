@@ -1,5 +1,6 @@
 import { SECOND } from '../../core/limits.ts'
 import type { Wake, Watch } from '../../store/port.ts'
+import { createWaiters } from '../../store/waiters.ts'
 import type { RedisClient } from './driver.ts'
 import { connectionLike } from './driver.ts'
 import type { RedisLink } from './link.ts'
@@ -17,12 +18,8 @@ const ANSWER_MS = 5 * SECOND
  * One connection that does nothing but listen. It comes back by itself, and then says that anything may have changed.
  */
 export function createWatchers(client: RedisClient, names: Names): Watchers {
-  const wakes = new Set<Wake>()
+  const waiters = createWaiters()
   let listener: { readonly link: RedisLink; readonly ready: Promise<void> } | null = null
-
-  function notify(ids: readonly string[] | null): void {
-    for (const wake of wakes) wake(ids)
-  }
 
   /** Kept until the store stops: subscribing again for every waiter would cost more than a quiet connection. */
   function listen(): Promise<void> {
@@ -35,13 +32,13 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
     const link = connectionLike(client)
     let first = true
     link.on('message', (channel, id) => {
-      if (channel === names.channel) notify([id])
+      if (channel === names.channel) waiters.wake([id])
     })
     const listening = async () => {
       await link.subscribe(names.channel).catch(() => undefined)
       ready.resolve()
       // Changes during the disconnect are unknown.
-      if (!first) notify(null)
+      if (!first) waiters.wake(null)
       first = false
     }
     // At every connection anew, whatever the driver does about it by itself.
@@ -52,13 +49,11 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
 
   return {
     watch: (wake) => {
-      // A function may watch twice, and each of its watches ends by itself.
-      const own: Wake = (ids) => wake(ids)
-      wakes.add(own)
-      return { ready: listen(), stop: () => wakes.delete(own) }
+      const stop = waiters.add(wake)
+      return { ready: listen(), stop }
     },
     stop: () => {
-      wakes.clear()
+      waiters.clear()
       listener?.link.disconnect()
     },
   }

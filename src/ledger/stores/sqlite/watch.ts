@@ -2,6 +2,8 @@ import type { RecordId } from '../../core/identity.ts'
 import { SECOND } from '../../core/limits.ts'
 import type { Wake, Watch } from '../../store/port.ts'
 import { EVERY_TOPIC, type WakeCause } from '../../store/sql.ts'
+import type { Waiters } from '../../store/waiters.ts'
+import { createWaiters } from '../../store/waiters.ts'
 import type { Engine } from './engine.ts'
 import { dataVersionOf } from './engine.ts'
 import { createFileWatch } from './file-watch.ts'
@@ -13,7 +15,7 @@ interface Ear {
 
 export interface Watchers {
   /** Those who watch records. */
-  readonly waiters: ReadonlySet<Wake>
+  readonly waiters: Pick<Waiters, 'size'>
   watch(wake: Wake): Watch
   /** Called after every commit of this process while records are watched: wakes, and notices what others did meanwhile. */
   committed(wakesBefore: number, wakesAfter: number, woken: readonly RecordId[]): void
@@ -49,7 +51,7 @@ const POLL_CALL = { timeoutMs: 1 * SECOND }
 const MISSED = -1
 
 export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, checkMs = CHECK_MS): Watchers {
-  const wakes = new Set<Wake>()
+  const waiters = createWaiters()
   const ears = new Set<Ear>()
   let timer: NodeJS.Timeout | null = null
   let dozing = false
@@ -87,13 +89,6 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
     if (dozing) pollNow()
   }
 
-  /** Later: a caller must never be called back from inside its own call. */
-  function tell(ids: readonly RecordId[] | null): void {
-    queueMicrotask(() => {
-      for (const wake of wakes) wake(ids)
-    })
-  }
-
   /** Null stands for all topics. */
   function hear(topics: ReadonlySet<string> | null): void {
     const isAny = topics === null || topics.has(EVERY_TOPIC)
@@ -105,7 +100,7 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
   }
 
   function seen(count: number): void {
-    if (known !== null && known !== count) tell(null)
+    if (known !== null && known !== count) waiters.wakeSoon(null)
     known = count
   }
 
@@ -135,11 +130,11 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
           // A renewal of this process, which no listener needs to hear of.
           stirredVersion = version
         }
-        if (wakes.size > 0 && (hasChanged || known === null)) seen(reader.meta.read().wakes)
+        if (waiters.size > 0 && (hasChanged || known === null)) seen(reader.meta.read().wakes)
       })
     } catch {
       // Whatever happens while the store cannot be asked counts as a wake once it can.
-      if (wakes.size > 0) known = MISSED
+      if (waiters.size > 0) known = MISSED
       dataVersion = -1
     }
   }
@@ -180,7 +175,7 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
 
   function restMs(): number {
     const isBusy = writes >= BUSY_WRITES
-    const isQuiet = wakes.size === 0 && quietMs >= QUIET_MS
+    const isQuiet = waiters.size === 0 && quietMs >= QUIET_MS
     writes = 0
     if (!isQuiet || isBusy) {
       file.disarm()
@@ -209,8 +204,8 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
   }
 
   function quieten(): void {
-    if (wakes.size + ears.size === 0) pollOff()
-    if (wakes.size === 0) known = null
+    if (waiters.size + ears.size === 0) pollOff()
+    if (waiters.size === 0) known = null
   }
 
   /** The next poll finds out whether a write changed anything. Without a poll nothing is noted. */
@@ -228,14 +223,12 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
   }
 
   return {
-    waiters: wakes,
+    waiters,
     watch: (wake) => {
-      // A function may watch twice, and each of its watches ends by itself.
-      const own: Wake = (ids) => wake(ids)
-      wakes.add(own)
+      const end = waiters.add(wake)
       pollOn()
       const stop = () => {
-        wakes.delete(own)
+        end()
         quieten()
       }
       // A poll that is under way may have begun before there was anything to watch for.
@@ -252,15 +245,15 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
       return { ready: poll(), stop }
     },
     committed: (wakesBefore, wakesAfter, woken) => {
-      if (wakes.size === 0) return
+      if (waiters.size === 0) return
       // Read inside our own transaction: whatever it counts beyond what we know, others have added.
       seen(wakesBefore)
       known = wakesAfter
-      if (woken.length > 0) tell(woken)
+      if (woken.length > 0) waiters.wakeSoon(woken)
     },
-    isIdle: () => wakes.size + ears.size === 0,
+    isIdle: () => waiters.size + ears.size === 0,
     stop: () => {
-      wakes.clear()
+      waiters.clear()
       ears.clear()
       pollOff()
     },
