@@ -68,25 +68,16 @@ const history = (text: string, integer: string) => `CREATE TABLE onceonly_operat
   PRIMARY KEY (at, source)
 )`
 
-/** Rows cannot be changed without changing the schema first. */
-const refuse = (what: string) => `CREATE TRIGGER onceonly_operator_audit_no_${what.toLowerCase()}
-  BEFORE ${what} ON onceonly_operator_audit BEGIN SELECT RAISE(ABORT, 'the audit is only appended to'); END`
-
-const REFUSE = {
-  sqlite: [refuse('UPDATE'), refuse('DELETE')],
-  postgres: [
-    `CREATE FUNCTION onceonly_operator_audit_refuse() RETURNS trigger LANGUAGE plpgsql AS
-       $$ BEGIN RAISE EXCEPTION 'the audit is only appended to'; END $$`,
-    `CREATE TRIGGER onceonly_operator_audit_append BEFORE UPDATE OR DELETE OR TRUNCATE ON onceonly_operator_audit
-       FOR EACH STATEMENT EXECUTE FUNCTION onceonly_operator_audit_refuse()`,
-  ],
-} as const
-
 export const operateMigrations: readonly Migration[] = [
   {
     version: 1,
     oldestCode: 1,
-    up: ({ name, types: { text, integer, position } }) => [table(text, integer, position), index, ...REFUSE[name]],
+    // Rows cannot be changed without changing the schema first.
+    up: ({ types: { text, integer, position }, appendOnly }) => [
+      table(text, integer, position),
+      index,
+      ...appendOnly('onceonly_operator_audit', 'the audit is only appended to'),
+    ],
   },
   {
     version: 2,

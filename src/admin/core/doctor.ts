@@ -1,6 +1,6 @@
 import { limits, SECOND } from '../../ledger/core/limits.ts'
 import type { Store } from '../../ledger/store/port.ts'
-import type { SqlSeam } from '../../ledger/store/sql.ts'
+import type { RoomDialect, SqlSeam } from '../../ledger/store/sql.ts'
 import { postgresFindings } from './doctor-postgres.ts'
 import { accessFinding } from './file-access.ts'
 import { type Finding, finding } from './finding.ts'
@@ -13,8 +13,12 @@ export async function examine(store: Store): Promise<readonly Finding[]> {
   const findings = [await clockFinding(store)]
   if (isRedis(store)) return [...findings, ...(await redisFindings(store))]
   if (store.sql === undefined) return findings
-  const own = store.sql.dialect.name === 'sqlite' ? await sqliteFindings(store.sql) : await postgresFindings(store.sql)
-  return [...findings, ...own]
+  return [...findings, ...(await databaseFindings[store.sql.dialect.name](store.sql))]
+}
+
+const databaseFindings: Readonly<Record<RoomDialect['name'], (sql: SqlSeam) => Promise<readonly Finding[]>>> = {
+  sqlite: sqliteFindings,
+  postgres: postgresFindings,
 }
 
 async function clockFinding(store: Store): Promise<Finding> {

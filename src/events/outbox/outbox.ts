@@ -77,8 +77,7 @@ export function createOutbox<Tx>(options: OutboxOptions<Tx>): Outbox<Tx> {
       const given = message.id !== undefined
       const id = message.id === undefined ? newMessageId() : checkId(message.id)
       const open = sqlIn(tx)
-      if (tables.state !== 'ready' && !(orm !== null && sql.dialect.name === 'postgres' && (await areThere(open))))
-        await firstUse(sqlBehind(tx) !== open)
+      if (tables.state !== 'ready' && !(orm !== null && (await areThere(open)))) await firstUse(sqlBehind(tx) !== open)
       await add(open, { id, given, draft })
     },
     prepare: tables.prepare,
@@ -99,9 +98,9 @@ export function createOutbox<Tx>(options: OutboxOptions<Tx>): Outbox<Tx> {
 
   /** Looked up in the ORM's transaction, which may hold the only connection: then no other could look or prepare. */
   async function areThere(open: SqlTx): Promise<boolean> {
-    const [table] = await open.query<{ name: unknown }>(`SELECT to_regclass('onceonly_migrations')::text AS name`)
-    if (table === undefined || table.name === null) return false
-    const text = 'SELECT max(version)::text AS version FROM onceonly_migrations WHERE room = ?'
+    const tables = await open.query<{ name: string }>(sql.dialect.tableNames)
+    if (!tables.some(({ name }) => name === 'onceonly_migrations')) return false
+    const text = 'SELECT max(version) AS version FROM onceonly_migrations WHERE room = ?'
     const [room] = await open.query<{ version: unknown }>(text, [OUTBOX_ROOM])
     return Number(room?.version) >= OUTBOX_VERSION
   }

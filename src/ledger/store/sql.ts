@@ -7,8 +7,25 @@ import type { Watch } from './watch.ts'
 export type SqlValue = string | number | bigint | boolean | null | Uint8Array
 export type SqlRow = Readonly<Record<string, unknown>>
 
-/** The databases that rooms may keep their tables in. */
-export type RoomDialect = Dialect<'sqlite' | 'postgres'>
+/** What is written for a database that rooms may keep their tables in. */
+export interface RoomDialect extends Dialect<'sqlite' | 'postgres'> {
+  /** The names of all tables that statements reach without naming a schema, as `name`. */
+  readonly tableNames: string
+  readonly rowPlace: RowPlace
+  /** Statements that make the database refuse to change or delete rows of a table. */
+  appendOnly(table: string, refusal: string): readonly string[]
+}
+
+/** How a row is found again, whatever its key is: its place in the table. */
+export interface RowPlace {
+  readonly column: string
+  /** Stands in a statement for the value of a place. */
+  readonly value: string
+  /** Before all others. */
+  readonly first: string
+  /** A place that was read as text, as a value. */
+  valueOf(place: string): SqlValue
+}
 
 /** A row by its columns: texts, numbers, which PostgreSQL gives as text, and texts that may be null. */
 export type RowOf<Texts extends string, Numbers extends string, Nullable extends string = never> = Readonly<

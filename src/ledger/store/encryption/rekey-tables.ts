@@ -18,12 +18,6 @@ interface Step {
   readonly left: number
 }
 
-/** How a row is found again, whatever its key is: its place in the table. */
-const places = {
-  sqlite: { column: 'rowid', value: '?', first: '-9223372036854775808' },
-  postgres: { column: 'ctid', value: '?::tid', first: '(0,0)' },
-} as const
-
 /** The next rows of a table, or of the one behind it; null after the last table. */
 export async function rekeyTable(
   { sql, on, columns }: Tools,
@@ -32,7 +26,7 @@ export async function rekeyTable(
   const names = await existing(sql, Object.keys(columns))
   const next = after === null ? names.find((name) => name > table) : table
   if (next === undefined) return null
-  const place = places[sql.dialect.name]
+  const place = sql.dialect.rowPlace
   const kinds = Object.entries(columns[next] ?? {})
   const { mark } = on.box
   const current = `${mark}.${on.encryption.writeWith}.`
@@ -44,7 +38,7 @@ export async function rekeyTable(
   const rows = await sql.query<SqlRow>(
     `SELECT CAST(${place.column} AS text) AS onceonly_place, ${kinds.map(([column]) => column).join(', ')} FROM ${next}
      WHERE ${place.column} > ${place.value} AND (${wrong.join(' OR ')}) ORDER BY ${place.column} LIMIT ${limit}`,
-    [positionOf(sql, after ?? place.first)],
+    [place.valueOf(after ?? place.first)],
   )
   const counts = { changed: 0, left: 0, current: 0 }
   for (const row of rows) counts[await rewrite({ sql, on }, next, kinds, row)]++
@@ -97,33 +91,25 @@ async function rewrite(
   const all = kinds.flatMap(([column, kind]) => changeOf(on, column, kind, row[column]))
   const changes = all.filter(({ after }) => after !== null)
   if (changes.length === 0) return all.length === 0 ? 'current' : 'left'
-  const place = places[sql.dialect.name]
+  const place = sql.dialect.rowPlace
   const same = changes.map(({ column }) => `${column} = ?`)
   // A row that was changed in between was written with the current key.
   await sql.query(
     `UPDATE ${table} SET ${same.join(', ')} WHERE ${place.column} = ${place.value} AND ${same.join(' AND ')}`,
     [
       ...changes.map(({ after }) => after),
-      positionOf(sql, String(row['onceonly_place'])),
+      place.valueOf(String(row['onceonly_place'])),
       ...changes.map(({ before }) => before),
     ],
   )
   return all.length === changes.length ? 'changed' : 'left'
 }
 
-function positionOf({ dialect }: SqlSeam, place: string): string | bigint {
-  return dialect.name === 'sqlite' ? BigInt(place) : place
-}
-
 /** In the order of their names. Names become part of statements: only plain ones are accepted. */
 async function existing(sql: SqlSeam, tables: readonly string[]): Promise<string[]> {
   const bad = tables.find((table) => !/^[a-z_][a-z0-9_]*$/.test(table))
   if (bad !== undefined) throw new OnceError('bad_option', `\`${bad}\` is no name of a table.`)
-  const rows = await sql.query<{ readonly name: string }>(
-    sql.dialect.name === 'sqlite'
-      ? `SELECT name FROM sqlite_schema WHERE type = 'table'`
-      : `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ANY (current_schemas(false))`,
-  )
+  const rows = await sql.query<{ readonly name: string }>(sql.dialect.tableNames)
   const found = new Set(rows.map(({ name }) => name))
   return tables.filter((table) => found.has(table)).toSorted()
 }

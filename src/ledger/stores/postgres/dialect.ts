@@ -1,9 +1,10 @@
 import type { ColumnType, Dialect } from '../../store/dialect.ts'
 import { assignments } from '../../store/dialect.ts'
+import type { RoomDialect } from '../../store/sql.ts'
 
 const typeOf = (type: ColumnType) => (type === 'id' ? 'uuid' : type)
 
-export const postgres: Dialect<'postgres'> = {
+export const postgres: RoomDialect & Dialect<'postgres'> = {
   name: 'postgres',
   types: {
     integer: 'bigint',
@@ -30,5 +31,14 @@ export const postgres: Dialect<'postgres'> = {
     return `json_to_recordset(?::text::json) as x(${typed.join(', ')})`
   },
   updateFrom: (table, set, from, where) => `UPDATE ${table} SET ${assignments(set)} FROM ${from} WHERE ${where}`,
+  tableNames:
+    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ANY (current_schemas(false))',
+  rowPlace: { column: 'ctid', value: '?::tid', first: '(0,0)', valueOf: (place) => place },
+  appendOnly: (table, refusal) => [
+    `CREATE FUNCTION ${table}_refuse() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN RAISE EXCEPTION '${refusal}'; END $$`,
+    `CREATE TRIGGER ${table}_append BEFORE UPDATE OR DELETE OR TRUNCATE ON ${table}
+       FOR EACH STATEMENT EXECUTE FUNCTION ${table}_refuse()`,
+  ],
   upsert: (key, set) => `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${assignments(set)}`,
 }

@@ -1,7 +1,8 @@
 import type { Dialect } from '../../store/dialect.ts'
 import { assignments } from '../../store/dialect.ts'
+import type { RoomDialect } from '../../store/sql.ts'
 
-export const sqlite: Dialect<'sqlite'> = {
+export const sqlite: RoomDialect & Dialect<'sqlite'> = {
   name: 'sqlite',
   types: {
     integer: 'INTEGER',
@@ -38,5 +39,12 @@ export const sqlite: Dialect<'sqlite'> = {
     return `(select ${extracts.join(', ')} from json_each(?)) as x`
   },
   updateFrom: (table, set, from, where) => `UPDATE ${table} SET ${assignments(set)} FROM ${from} WHERE ${where}`,
+  tableNames: `SELECT name FROM sqlite_schema WHERE type = 'table'`,
+  rowPlace: { column: 'rowid', value: '?', first: '-9223372036854775808', valueOf: BigInt },
+  appendOnly: (table, refusal) =>
+    ['UPDATE', 'DELETE'].map(
+      (what) => `CREATE TRIGGER ${table}_no_${what.toLowerCase()}
+  BEFORE ${what} ON ${table} BEGIN SELECT RAISE(ABORT, '${refusal}'); END`,
+    ),
   upsert: (key, set) => `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${assignments(set)}`,
 }
