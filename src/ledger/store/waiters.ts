@@ -1,7 +1,7 @@
 import type { RecordId } from '../core/identity.ts'
 import type { Wake } from './port.ts'
 
-/** Who watches the records of a store in this process. */
+/** The watches of a store's records in this process. */
 export interface Waiters {
   readonly size: number
   /** The function that it returns ends this watch alone: a function may watch twice. */
