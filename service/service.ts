@@ -139,13 +139,13 @@ export async function startService(config: Config): Promise<Service> {
     const notices = createNotices({ once, base, watch })
     systems.push(notices)
     addOperations(server, { ledgers: [once, leases.ledger], routes })
-    const { runs } = outreach
+    const { runs, campaigns, streams } = outreach
     const sagas = () => [imports.describe()]
     const { rooms } = chat
     const findings = async () => [...(await imports.findings()), await accessFinding('data folder', ownFolders(config))]
     const find = createFind({ base, admin, requests })
     const own = createOwnData({ base, admin, imports: imports.removal })
-    const shown = { runs, sagas, rooms, findings, find, own }
+    const shown = { runs, campaigns, streams, sagas, rooms, findings, find, own }
     live.push(addConsole(server, { admin, config, metrics, operatorToken, routes, ...shown }))
     const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
     systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))

@@ -6,10 +6,13 @@ import type { Rooms } from '../chat/index.ts'
 import { DELIVERY_OPERATION } from '../messages/delivery.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type CollectedRoute, servedRoutes } from '../openapi/collect.ts'
+import type { Campaigns } from '../outreach/campaigns/campaigns.ts'
 import type { Runs } from '../outreach/runs.ts'
+import type { EventStreams } from '../outreach/streams.ts'
 import type { ServerParts } from '../parts.ts'
 import { GUARD_NAME } from '../watch.ts'
 import { retentionRows } from '../workspaces/retention-rows.ts'
+import { addCampaignPages } from './campaigns.ts'
 import { act, signIn, signOut } from './document.ts'
 import { requestOf, tokensOf } from './request.ts'
 
@@ -18,6 +21,8 @@ interface Parts extends Pick<ServerParts, 'config' | 'operatorToken'> {
   readonly metrics: Metrics
   readonly routes: readonly CollectedRoute[]
   readonly runs: Runs
+  readonly campaigns: Campaigns
+  readonly streams: EventStreams
   readonly rooms: Rooms
   sagas(): readonly Description[]
   /** What the systems know, beside what the store says. */
@@ -33,7 +38,8 @@ const LOCAL_ONLY =
 
 /** `/api/console/*`: what the pages of the console ask and do. */
 export function addConsole(server: FastifyInstance, parts: Parts): { stop(): void } {
-  const { admin, config, metrics, operatorToken, routes, runs, rooms, sagas, findings, find, own } = parts
+  const { admin, config, metrics, operatorToken, routes, runs, campaigns, streams, rooms, sagas, findings, find, own } =
+    parts
   const console = createConsole({
     admin: { ...admin, doctor: async () => [...(await admin.doctor()), ...(await findings())] },
     meter: metrics.meter,
@@ -49,6 +55,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
     own,
     retention: () => retentionRows(config),
     runs: runs.inside,
+    pages: ['campaigns'],
     onAction: ({ action, by }) => server.log.info({ event: 'operator.action', action, by }),
     onError: (error) => server.log.warn({ event: 'console.live_failed', err: error }),
   })
@@ -61,6 +68,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
     })
     const answer = async (request: FastifyRequest, reply: FastifyReply) =>
       send(reply, await console.answer(requestOf(request)))
+    addCampaignPages(scope, { campaigns, streams })
     scope.get(`${CONSOLE_API}/*`, { config: { declaration: 'page' } }, answer)
     scope.post(`${CONSOLE_API}/session`, { config: { declaration: signIn } }, answer)
     scope.delete(`${CONSOLE_API}/session`, { config: { declaration: signOut } }, answer)

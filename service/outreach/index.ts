@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Messages } from '../messages/index.ts'
 import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
-import { createCampaigns } from './campaigns/campaigns.ts'
+import { type Campaigns, createCampaigns } from './campaigns/campaigns.ts'
 import { addCampaignActions, addCampaignReads, addCampaignStart } from './campaigns/routes.ts'
 import { createEngines } from './engines.ts'
 import { addRunActions, addRunReads, allowEmptyBodies } from './run-routes.ts'
@@ -17,7 +17,8 @@ interface Parts extends Pick<ServerParts, 'once' | 'base' | 'config' | 'quotas' 
 
 export interface Outreach {
   readonly runs: Runs
-  readonly streams: Pick<EventStreams, 'stop'>
+  readonly campaigns: Campaigns
+  readonly streams: EventStreams
   readonly sweeps: readonly Sweep[]
   stop(): Promise<void>
 }
@@ -57,5 +58,5 @@ export async function addOutreach(server: FastifyInstance, parts: Parts): Promis
   addStarts(server, { base, runs })
   addRunReads(server, { runs, streams })
   addCampaignReads(server, { campaigns, streams })
-  return { runs, streams, sweeps: [versionSweep(base), runs.sweep], stop: () => engines.stop() }
+  return { runs, campaigns, streams, sweeps: [versionSweep(base), runs.sweep], stop: () => engines.stop() }
 }

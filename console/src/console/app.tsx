@@ -6,6 +6,8 @@ import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { LiveContext, useLiveTicks } from './live.ts'
 import { Page } from './page.tsx'
 import { AuditPage } from './pages/audit.tsx'
+import { CampaignPage } from './pages/campaign.tsx'
+import { CampaignsPage } from './pages/campaigns.tsx'
 import { ChecklistPage } from './pages/checklist.tsx'
 import { EventsPage } from './pages/events.tsx'
 import { FindPage } from './pages/find.tsx'
@@ -90,6 +92,8 @@ function Place({ name, rest: [first, second], query }: PlaceProps) {
       return <InstancePage saga={first} id={second} />
     case 'runs':
       return first === undefined ? <RunsPage query={query} /> : <RunPage runId={first} />
+    case 'campaigns':
+      return first === undefined ? <CampaignsPage /> : <CampaignPage runId={first} />
     case 'streams':
       return first === undefined ? <StreamsPage /> : <StreamPage room={first} query={query} />
     case 'checklist':

@@ -20,6 +20,7 @@ export const entries: readonly Entry[] = [
   { name: 'events', title: 'Events' },
   { name: 'sagas', title: 'Sagas' },
   { name: 'runs', title: 'Runs' },
+  { name: 'campaigns', title: 'Campaigns' },
   { name: 'streams', title: 'Streams' },
   { name: 'checklist', title: 'Checklist' },
   { name: 'audit', title: 'Audit' },

@@ -39,6 +39,19 @@ export interface Campaigns {
   replay(workspaceId: string, campaignId: string, dryRun: boolean): Promise<Replay>
   /** What it emits, and its progress in between. */
   events(workspaceId: string, campaignId: string): Promise<EventSource>
+  /** For operators, who see the campaigns of all workspaces under the ids of their runs. */
+  readonly inside: {
+    list(
+      query: Omit<CampaignsQuery, 'state'>,
+    ): Promise<{ readonly rows: readonly OperatorsCampaign[]; readonly cursor: string | null }>
+    get(runId: string): Promise<OperatorsCampaign>
+    events(runId: string): Promise<EventSource>
+  }
+}
+
+export interface OperatorsCampaign extends CampaignShown {
+  readonly runId: string
+  readonly workspaceId: string
 }
 
 export function createCampaigns({
@@ -56,9 +69,35 @@ export function createCampaigns({
     return views.map((view) => campaignOf(view, progress.get(view.runId) as Progress))
   }
 
+  async function viewOf(workspaceId: string, campaignId: string): Promise<CampaignSummary> {
+    return engines.get(workspaceId, campaignRunId(campaignId), CAMPAIGN_NAME)
+  }
+
   async function get(workspaceId: string, campaignId: string): Promise<CampaignShown> {
-    const view = await engines.get(workspaceId, campaignRunId(campaignId), CAMPAIGN_NAME)
-    return (await shown([view]))[0] as CampaignShown
+    return (await shown([await viewOf(workspaceId, campaignId)]))[0] as CampaignShown
+  }
+
+  async function operators(views: readonly CampaignSummary[]): Promise<OperatorsCampaign[]> {
+    const seen = await shown(views)
+    return views.map(({ runId, input }, at) => {
+      const { workspaceId } = input as CampaignInput
+      return { ...(seen[at] as CampaignShown), runId, workspaceId }
+    })
+  }
+
+  function eventsOf(view: CampaignSummary): EventSource {
+    const { workspaceId, campaignId } = view.input as CampaignInput
+    return withSnapshots(engine.handle(view.runId), 'progress', async () => {
+      const { state, leads, progress } = await get(workspaceId, campaignId)
+      return { state, leads, progress }
+    })
+  }
+
+  /** @throws not_found where it is the run of something else */
+  async function inAny(runId: string): Promise<CampaignSummary> {
+    const view = await engine.get(runId)
+    const { workspaceId, campaignId } = view.input as Partial<CampaignInput>
+    return viewOf(workspaceId ?? '', view.definition === CAMPAIGN_NAME ? (campaignId ?? '') : '')
   }
 
   async function start(workspaceId: string, campaignId: string, command: CampaignCommand): Promise<CampaignStarted> {
@@ -98,25 +137,27 @@ export function createCampaigns({
       return { campaigns: await shown(page.runs), cursor: next === null ? null : next.replace(` ${prefix}`, ' ') }
     },
     async cancel(workspaceId, campaignId) {
-      const { runId } = await engines.get(workspaceId, campaignRunId(campaignId), CAMPAIGN_NAME)
+      const { runId } = await viewOf(workspaceId, campaignId)
       await engine.cancel(runId)
       return (await engine.get(runId)).state
     },
     async resume(workspaceId, campaignId) {
-      const { runId } = await engines.get(workspaceId, campaignRunId(campaignId), CAMPAIGN_NAME)
+      const { runId } = await viewOf(workspaceId, campaignId)
       await engine.resume(runId)
       return get(workspaceId, campaignId)
     },
     async replay(workspaceId, campaignId, dryRun) {
-      const { runId } = await engines.get(workspaceId, campaignRunId(campaignId), CAMPAIGN_NAME)
+      const { runId } = await viewOf(workspaceId, campaignId)
       return engines.replay(runId, dryRun)
     },
-    async events(workspaceId, campaignId) {
-      const { runId } = await engines.get(workspaceId, campaignRunId(campaignId), CAMPAIGN_NAME)
-      return withSnapshots(engine.handle(runId), 'progress', async () => {
-        const { state, leads, progress } = await get(workspaceId, campaignId)
-        return { state, leads, progress }
-      })
+    events: async (workspaceId, campaignId) => eventsOf(await viewOf(workspaceId, campaignId)),
+    inside: {
+      async list(query) {
+        const page = await engine.list({ definition: CAMPAIGN_NAME, ...query })
+        return { rows: await operators(page.runs), cursor: page.cursor }
+      },
+      get: async (runId) => (await operators([await inAny(runId)]))[0] as OperatorsCampaign,
+      events: async (runId) => eventsOf(await inAny(runId)),
     },
   }
 }

@@ -34,6 +34,8 @@ export interface ConsoleOptions extends CommandParts {
   readonly figures?: () => FiguresShape
   /** Called before every action that an operator takes: for the log. */
   readonly onAction?: (action: OperatorAction) => void
+  /** Pages for which the server has routes of its own below `/api/console`, by their names. @default none */
+  readonly pages?: readonly string[]
   readonly onError?: (error: unknown) => void
 }
 
@@ -57,7 +59,7 @@ export function createConsole(options: ConsoleOptions): Console {
     onError,
   })
   const commands = createCommands(options)
-  const pages = pagesOf(commands)
+  const pages = [...pagesOf(commands), ...(options.pages ?? [])]
 
   const sessionOf = (person: Person | null) => ({
     signedIn: person !== null,
