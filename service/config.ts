@@ -44,6 +44,7 @@ export interface Config extends LimitConfig {
   readonly smtpRate: CallRate | null
   readonly webhookRate: CallRate | null
   readonly twilioRate: CallRate | null
+  readonly outreachWebhookRate: CallRate | null
   /** Hosts that webhook steps may reach although they are not public. */
   readonly webhookHosts: readonly string[]
   readonly sendTimeoutMs: number
@@ -206,6 +207,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   smtpRate: rate('ONCEONLY_SMTP_RATE', 'the mail server'),
   webhookRate: rate('ONCEONLY_MESSAGE_WEBHOOK_RATE', 'the provider of your own'),
   twilioRate: rate('ONCEONLY_TWILIO_RATE', 'the provider of text messages'),
+  outreachWebhookRate: rate('ONCEONLY_OUTREACH_WEBHOOK_RATE', 'each host of webhook steps, for each workspace,'),
   webhookHosts: {
     variable: 'ONCEONLY_WEBHOOK_HOSTS',
     fallback: '',

@@ -5,7 +5,7 @@ import { protectRoutes } from '../http/protect.ts'
 import type { ServerParts } from '../parts.ts'
 import type { Sweep } from '../workspaces/retention.ts'
 import { addBatchSend } from './batch-route.ts'
-import type { ChannelName } from './channels/channel.ts'
+import { type ChannelName, LATE_SHARE } from './channels/channel.ts'
 import { type Channels, createChannels } from './channels/index.ts'
 import { createDelivery, type Delivery } from './deliver.ts'
 import { addLocks } from './locks.ts'
@@ -40,7 +40,7 @@ export function addMessages(server: FastifyInstance, parts: Parts): Messages {
   const slots = createSlots({
     base,
     rates: ratesOf(config),
-    sendTimeoutMs,
+    callMs: sendTimeoutMs * LATE_SHARE,
     failed: (channel, err) => log.warn({ event: 'message.slot_kept', channel, err }, 'slot is given back later'),
   })
   const delivery = createDelivery({ ledger, base, channels, slots, sendTimeoutMs, windowMs: WINDOW_MS, log })

@@ -1,7 +1,6 @@
 import { SECOND } from 'onceonly'
 import type { CallRate } from '../config-rates.ts'
 import type { Base } from '../store.ts'
-import { LATE_SHARE } from './channels/channel.ts'
 
 /** The leave to call a provider once. */
 export interface Slot {
@@ -24,8 +23,9 @@ export interface Slots {
 interface Parts {
   readonly base: Pick<Base, 'sql'>
   /** By the name of the channel; one that is not in it has no limit. */
-  readonly rates: ReadonlyMap<string, CallRate>
-  readonly sendTimeoutMs: number
+  readonly rates: Pick<ReadonlyMap<string, CallRate>, 'get'>
+  /** The longest that a call may take. */
+  readonly callMs: number
   /** A slot that could not be given back is free by itself, later. */
   failed(channel: string, error: unknown): void
 }
@@ -34,6 +34,9 @@ interface Parts {
 const GOOD_MS = 5 * SECOND
 /** Clocks of the store and of the provider count in whole milliseconds. */
 const ROUNDING_MS = 1
+
+/** Channels whose rows a process knows to be there; all of them are forgotten past it. */
+const PREPARED_MOST = 10_000
 
 /** The row that has the end of the line of those that wait. */
 const LINE = -1
@@ -45,10 +48,10 @@ const unlimited: Taken = { kind: 'slot', slot: { isGood: () => true, end: async 
  * whole span after its answer, so that no span has more calls at the provider, wherever between the two it counts them. A
  * process that dies keeps its slot for the longest that a call may take, and a span.
  */
-export function createSlots({ base: { sql }, rates, sendTimeoutMs, failed }: Parts): Slots {
+export function createSlots({ base: { sql }, rates, callMs, failed }: Parts): Slots {
   const { now, query } = sql
   const prepared = new Map<string, Promise<void>>()
-  const callMs = GOOD_MS + sendTimeoutMs * LATE_SHARE
+  const heldMs = GOOD_MS + callMs
 
   async function prepare(channel: string, { limit }: CallRate): Promise<void> {
     await query(
@@ -63,6 +66,7 @@ export function createSlots({ base: { sql }, rates, sendTimeoutMs, failed }: Par
   function ready(channel: string, rate: CallRate): Promise<void> {
     const known = prepared.get(channel)
     if (known !== undefined) return known
+    if (prepared.size >= PREPARED_MOST) prepared.clear()
     const preparing = prepare(channel, rate)
     prepared.set(channel, preparing)
     preparing.catch(() => prepared.delete(channel))
@@ -90,13 +94,15 @@ export function createSlots({ base: { sql }, rates, sendTimeoutMs, failed }: Par
       await ready(channel, rate)
       const takenAtMs = performance.now()
       const [row] = await query<{ readonly slot: unknown; readonly taken: unknown }>(takeText, [
-        callMs + perMs + ROUNDING_MS,
+        heldMs + perMs + ROUNDING_MS,
         channel,
         channel,
         limit,
       ])
       if (row === undefined) {
         const [line] = await query<{ readonly wait_ms: unknown }>(lineText, [Math.ceil(perMs / limit), channel])
+        // Its rows were removed because it had not been called for long.
+        if (line === undefined) prepared.delete(channel)
         return { kind: 'full', waitMs: Math.max(1, Number(line?.wait_ms ?? perMs)) }
       }
       const slot: Slot = {

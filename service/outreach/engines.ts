@@ -1,14 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { isOnceError, OnceError } from 'onceonly'
-import {
-  createEngine,
-  type Engine,
-  httpChannel,
-  providers,
-  type Replay,
-  type RunDefinition,
-  type RunView,
-} from 'onceonly/run'
+import { createEngine, type Engine, type Replay, type RunDefinition, type RunView } from 'onceonly/run'
+import type { CallRate } from '../config-rates.ts'
 import type { Channels } from '../messages/channels/index.ts'
 import type { Delivery } from '../messages/deliver.ts'
 import type { Sender } from '../messages/send.ts'
@@ -16,13 +9,13 @@ import type { ServerParts } from '../parts.ts'
 import { campaignQueues } from './campaigns/queues.ts'
 import { type CampaignDefinitions, defineCampaign } from './campaigns/run.ts'
 import { type CampaignSource, createCampaignSource } from './campaigns/source.ts'
-import { createPublicFetch } from './public-fetch.ts'
 import { defineOutreach, type OutreachInput, type OutreachResult } from './run.ts'
 import { createRunCounts, type RunCounts } from './run-counts.ts'
 import { scopeOf } from './run-scope.ts'
 import { createMessageChannel, type MessageChannel } from './send.ts'
 import { newestSequence } from './sequences.ts'
 import type { Step } from './step.ts'
+import { createWebhook } from './webhook.ts'
 
 export interface Definitions extends CampaignDefinitions {
   readonly outreach: RunDefinition<OutreachInput, OutreachResult>
@@ -49,18 +42,21 @@ export interface EngineParts extends Pick<ServerParts, 'base' | 'once' | 'quotas
   readonly sendTimeoutMs: number
   /** Hosts that webhooks may reach although they are not public. */
   readonly webhookHosts: readonly string[]
+  readonly webhookRate: CallRate | null
+  /** The slot of a call could not be given back, and is free by itself later. */
+  slotKept(host: string, error: unknown): void
 }
 
 /** Beyond what a provider may take: the guard waits for a twin, and the store for its turn. */
 const STEP_EXTRA_MS = 30_000
 
 export async function createEngines(parts: EngineParts): Promise<Engines> {
-  const { base, once, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch } = parts
+  const { base, once, sender, delivery, channels, sendTimeoutMs, webhookHosts, webhookRate, slotKept, quotas, watch } =
+    parts
   const counts = createRunCounts(base, quotas)
   const source = createCampaignSource(base, counts)
   const messages = createMessageChannel({ base, sender, delivery, channels })
-  const fetch = createPublicFetch(webhookHosts)
-  const webhook = httpChannel({ name: 'webhook', provider: providers.http, fetch })
+  const webhook = createWebhook({ base, webhookHosts, rate: webhookRate, sendTimeoutMs, failed: slotKept })
   const by = { messages, webhook, stepTimeoutMs: sendTimeoutMs + STEP_EXTRA_MS, load: source.load }
 
   function define(stepsOf: Parameters<typeof defineOutreach>[1]): Definitions {

@@ -10,6 +10,7 @@ import { createRuns, type Runs } from './runs.ts'
 import { addSequences, addStarts } from './sequence-routes.ts'
 import { versionSweep } from './sequences.ts'
 import { createEventStreams, type EventStreams } from './streams.ts'
+import { webhookSlotSweep } from './webhook.ts'
 
 interface Parts extends Pick<ServerParts, 'once' | 'base' | 'config' | 'quotas' | 'watch'> {
   readonly messages: Messages
@@ -27,7 +28,7 @@ export interface Outreach {
 export async function addOutreach(server: FastifyInstance, parts: Parts): Promise<Outreach> {
   const { once, base, messages, config, quotas, watch } = parts
   const { sender, delivery, channels } = messages
-  const { sendTimeoutMs, webhookHosts } = config
+  const { sendTimeoutMs, webhookHosts, outreachWebhookRate: webhookRate } = config
   const engines = await createEngines({
     base,
     once,
@@ -36,6 +37,8 @@ export async function addOutreach(server: FastifyInstance, parts: Parts): Promis
     channels,
     sendTimeoutMs,
     webhookHosts,
+    webhookRate,
+    slotKept: (host, err) => server.log.warn({ event: 'outreach.slot_kept', host, err }, 'slot is given back later'),
     quotas,
     watch,
   })
@@ -58,5 +61,11 @@ export async function addOutreach(server: FastifyInstance, parts: Parts): Promis
   addStarts(server, { base, runs })
   addRunReads(server, { runs, streams })
   addCampaignReads(server, { campaigns, streams })
-  return { runs, campaigns, streams, sweeps: [versionSweep(base), runs.sweep], stop: () => engines.stop() }
+  return {
+    runs,
+    campaigns,
+    streams,
+    sweeps: [versionSweep(base), runs.sweep, webhookSlotSweep(base)],
+    stop: () => engines.stop(),
+  }
 }

@@ -1,18 +1,11 @@
-import {
-  type Channel,
-  defineRun,
-  type HttpPlan,
-  type HttpSent,
-  type RunContext,
-  type RunDefinition,
-  type RunView,
-} from 'onceonly/run'
+import { type Channel, defineRun, type HttpSent, type RunContext, type RunDefinition, type RunView } from 'onceonly/run'
 import { holds } from './condition.ts'
 import { type Arm, startWalk } from './flow.ts'
 import type { MessageChannel, MessagePlan } from './send.ts'
 import type { Lead, Scope } from './sequence.ts'
 import type { BranchStep, MessageStep, Step, WebhookStep } from './step.ts'
 import { render } from './template.ts'
+import type { WebhookPlan } from './webhook.ts'
 
 interface OfSequence {
   readonly workspaceId: string
@@ -42,7 +35,7 @@ export interface OutreachResult {
 
 export interface OutreachChannels {
   readonly messages: MessageChannel
-  readonly webhook: Channel<HttpPlan, HttpSent>
+  readonly webhook: Channel<WebhookPlan, HttpSent>
   /** A provider may take this long, and the way to it a little. */
   readonly stepTimeoutMs: number
   load(input: CampaignLead): Promise<LoadedLead>
@@ -133,7 +126,7 @@ function messageOf(step: MessageStep, { workspaceId }: OutreachInput, scope: Sco
   }
 }
 
-function requestOf({ id, url, template }: WebhookStep, input: OutreachInput, scope: Scope): HttpPlan {
+function requestOf({ id, url, template }: WebhookStep, input: OutreachInput, scope: Scope): WebhookPlan {
   const { workspaceId, sequenceId } = input
   return { url, body: { workspaceId, sequenceId, stepId: id, leadId: scope.lead.id, message: render(template, scope) } }
 }

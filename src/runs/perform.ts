@@ -320,9 +320,12 @@ async function afterFailure(
   // A transaction that failed was rolled back.
   const proven = isVerdict(thrown) || work.semantics === 'transactional'
   const failure = { ...storableFailure(error), attempt: start.attempts, at: begunAt, definite: proven }
-  const failures = withFailure(start.failures, failure)
+  // One that only waited for its turn was no attempt.
+  const counted = !isVerdict(thrown) || thrown.counted
+  const failures = counted ? withFailure(start.failures, failure) : start.failures
+  const attempts = counted ? start.attempts : start.attempts - 1
   const after = (fields: Pick<Entry, 'state'> & Partial<Entry>) =>
-    execution.entry(place, { ...start, failures, dueAt: null, ...fields })
+    execution.entry(place, { ...start, failures, attempts, dueAt: null, ...fields })
   if (isVerdict(thrown) && thrown.verdict === 'final') return after({ state: 'failed' })
   // A key makes repeating safe. Anything else may have happened.
   const safe = work.semantics === 'keyed' || proven
@@ -332,7 +335,7 @@ async function afterFailure(
   if (!safe) return work.verify === null ? after({ state: 'unknown' }) : after({ state: 'intent', dueAt })
   const failed = after({ state: 'failed' })
   const since = ambiguousSince(failures)
-  const exhausted = isExhausted(failed, work)
+  const exhausted = counted && isExhausted(failed, work)
   if (exhausted && since === null) return failed
   const outside = work.windowMs !== null && since !== null && dueAt - since >= work.windowMs
   if (!exhausted && !outside) return after({ state: 'retrying', dueAt })

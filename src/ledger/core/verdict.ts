@@ -7,6 +7,7 @@ interface VerdictFields {
   /** What every retry of a final failure is to be answered with, beside the failure itself. */
   readonly answer?: unknown
   readonly retryAfterMs?: number
+  readonly counted?: boolean
 }
 
 /** What an effect throws to state its outcome. A plain error leaves it open. */
@@ -15,15 +16,22 @@ export class Verdict extends Error {
   /** What the effect meant to throw. */
   readonly error: unknown
   readonly retryAfterMs: number | null
+  /** False for an attempt that only learnt that its turn is still to come. */
+  readonly counted: boolean
   readonly answer?: unknown
   readonly [mark] = true
 
-  constructor(verdict: Verdict['verdict'], error: unknown, { answer, retryAfterMs }: VerdictFields = {}) {
+  constructor(
+    verdict: Verdict['verdict'],
+    error: unknown,
+    { answer, retryAfterMs, counted = true }: VerdictFields = {},
+  ) {
     super(failureOf(error).message, { cause: error })
     this.name = 'Verdict'
     this.verdict = verdict
     this.error = error
     this.retryAfterMs = retryAfterMs ?? null
+    this.counted = counted
     if (answer !== undefined) this.answer = answer
   }
 }
@@ -33,8 +41,14 @@ export function final(error: unknown, options: { readonly answer?: unknown } = {
   return new Verdict('final', error, options)
 }
 
-/** Proven not to have happened: may be tried again, at once or after a while. */
-export function notDone(error: unknown, options: { readonly retryAfterMs?: number } = {}): Verdict {
+/**
+ * Proven not to have happened: may be tried again, at once or after a while. With `counted: false` a step of a run has not used
+ * up one of its attempts: for one that waits for its turn, as under a rate.
+ */
+export function notDone(
+  error: unknown,
+  options: { readonly retryAfterMs?: number; readonly counted?: boolean } = {},
+): Verdict {
   return new Verdict('not_done', error, options)
 }
 

@@ -91,3 +91,20 @@ onEveryRunStore('a channel that can be asked is asked after the last attempt', a
   const { view, step } = await endOf(world, (run) => run.step('send', { channel, retry }, () => 'hello'))
   assert.deepEqual([view.state, step?.attempts, step?.result], ['succeeded', ATTEMPTS, 'found it'])
 })
+
+onEveryRunStore('an attempt that only waited for its turn is none', async (world) => {
+  const numbers: number[] = []
+  const { view, step } = await endOf(world, (run) =>
+    run.step('send', { retry }, ({ attemptNumber }) => {
+      numbers.push(attemptNumber)
+      const isTurn = numbers.length % 3 === 0
+      throw isTurn ? notDone(new Error('busy')) : notDone(new Error('not yet'), { retryAfterMs: 0, counted: false })
+    }),
+  )
+  assert.deepEqual([view.state, step?.attempts], ['failed', ATTEMPTS])
+  assert.deepEqual(numbers, [1, 1, 1, 2, 2, 2, 3, 3, 3])
+  assert.deepEqual(
+    step?.failures.map(({ message }) => message),
+    ['busy', 'busy', 'busy'],
+  )
+})

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readConfig } from '../../../../service/config.ts'
+import { LATE_SHARE } from '../../../../service/messages/channels/channel.ts'
 import { migrations } from '../../../../service/messages/schema.ts'
 import { createSlots, type Slot } from '../../../../service/messages/slots.ts'
 import { type Base, openBase } from '../../../../service/store.ts'
@@ -43,7 +44,7 @@ onEveryPlace('slots of providers', (place) => {
       return createSlots({
         base,
         rates: new Map([[channel, { limit, perMs }]]),
-        sendTimeoutMs: SEND_TIMEOUT_MS,
+        callMs: SEND_TIMEOUT_MS * LATE_SHARE,
         failed,
       })
     })
@@ -124,7 +125,7 @@ test('a message without a slot stays queued until its turn, and its provider is 
     { rates },
   )
   const { base, row, delivery, stateOf } = world
-  await slotOf(createSlots({ base, rates, sendTimeoutMs: 200, failed: () => {} }).take('webhook'))
+  await slotOf(createSlots({ base, rates, callMs: 200 * LATE_SHARE, failed: () => {} }).take('webhook'))
   const queued = await delivery.deliver(row)
   assert.deepEqual([queued.status, queued.error, calls], ['queued', 'The rate of webhook is used up', 0])
   assert.ok(Number(queued.due_at) > Number(queued.status_at) + 50_000, 'its turn is a span away')

@@ -8,6 +8,7 @@ import type { CallRate } from '../../../../service/config-rates.ts'
 import { createLog, type Log } from '../../../../service/logs.ts'
 import { createAccept } from '../../../../service/messages/accept.ts'
 import type { Channel, Result } from '../../../../service/messages/channels/channel.ts'
+import { LATE_SHARE } from '../../../../service/messages/channels/channel.ts'
 import { createDelivery } from '../../../../service/messages/deliver.ts'
 import { type MessageRow, messageColumns, noCrmIds } from '../../../../service/messages/message.ts'
 import { migrations } from '../../../../service/messages/schema.ts'
@@ -57,7 +58,7 @@ export async function openDelivery(
       ledger: its,
       base: on,
       channels: { get: () => channel, pick: () => channel },
-      slots: createSlots({ base: on, rates, sendTimeoutMs: SEND_TIMEOUT_MS, failed: () => {} }),
+      slots: createSlots({ base: on, rates, callMs: SEND_TIMEOUT_MS * LATE_SHARE, failed: () => {} }),
       sendTimeoutMs: SEND_TIMEOUT_MS,
       windowMs: 1_000,
       log,
