@@ -9,7 +9,7 @@ import type { RunContext } from './context.ts'
 import type { Entry, EntryKind, ValueTypes } from './entry.ts'
 import { isOpen } from './entry.ts'
 import type { Execution } from './execution.ts'
-import { never } from './execution.ts'
+import { LostBranch, never } from './execution.ts'
 import { forkAll, forkRace, keepLast } from './fork.ts'
 import { perform } from './perform.ts'
 import { recordedText } from './recordable.ts'
@@ -39,6 +39,7 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
         branch.pending = null
       }
     } catch (error) {
+      if (error instanceof LostBranch) return never()
       return await execution.endIfDiverged(error)
     }
   }

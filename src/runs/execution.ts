@@ -151,6 +151,9 @@ export interface Execution {
 
 const NOTHING_YET = { attempts: 0, dueAt: null, fingerprint: null, plan: null, result: null, leadsTo: null }
 
+/** Ends a branch that lost its race before it wrote a line: no caller waits for it. */
+export class LostBranch extends Error {}
+
 const STORE_RETRY = { baseMs: 50, capMs: 5_000 }
 
 /** A promise that never settles, for callers that must not continue; they are garbage collected with it. */
@@ -253,7 +256,10 @@ export function createExecution(
   function createEntry(place: Place, fields: Pick<Entry, 'state'> & Partial<Entry>): Entry {
     const { key, stepId, tick, kind, values, recorded } = place
     const blank = { ...NOTHING_YET, failures: [] }
-    const position = recorded?.position ?? positions++
+    const known = recorded?.position ?? fields.position
+    // A line behind the decision of its race would look like a part of what came later.
+    if (known === undefined && place.branch.signal.aborted) throw new LostBranch()
+    const position = known ?? positions++
     const own = { key, position, branch: place.branch.path, stepId, tick, kind, values }
     const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
     return { ...entry, failures: remembered(entry.failures) }
@@ -278,6 +284,13 @@ export function createExecution(
     if (left.kind !== 'child') return void (await put(entry))
     if (await insist(() => around.tree.abandonChild(holder, entry, childIdOf(run.id, left)))) kept(entry)
     else lose()
+  }
+
+  /** What was being written while its race was decided is open only now. */
+  async function unlessLost<T>(entry: Entry, written: T): Promise<T> {
+    if (!open.has(entry.key) || branches.has(entry.branch)) return written
+    await abandon(entry)
+    return never()
   }
 
   async function start(entry: Entry, child: RunRow): Promise<boolean> {
@@ -444,9 +457,9 @@ export function createExecution(
       if (left !== undefined) throw neverCame(left)
     },
     entry: createEntry,
-    put: (entry) => acting(() => put(entry)),
-    start: (entry, child) => acting(() => start(entry, child)),
-    resume: (entry, child) => acting(() => resume(entry, child)),
+    put: (entry) => acting(async () => unlessLost(entry, await put(entry))),
+    start: (entry, child) => acting(async () => unlessLost(entry, await start(entry, child))),
+    resume: (entry, child) => acting(async () => unlessLost(entry, await resume(entry, child))),
     kept,
     mustHaveRoom,
     announced,
