@@ -11,8 +11,8 @@ import { createProtect, onceonly } from 'onceonly/fastify'
 import { sqliteStore } from 'onceonly/sqlite'
 
 /**
- * `npm run lab -- walk`: which files and functions of `src` one POST on SQLite enters, between request and response, for
- * a first request and for a replay from memory. `--list` names them.
+ * `npm run lab -- walk`: how many files and functions of `src` one POST on SQLite enters, and how often, between request
+ * and response, for a first request and for a replay from memory. `--list` names them.
  */
 const { values } = parseArgs({ options: { list: { type: 'boolean', default: false } } })
 const source = new URL('../src/', import.meta.url).href
@@ -49,41 +49,49 @@ inspector.connect()
 await inspector.post('Profiler.enable')
 await inspector.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
 
+interface Entered {
+  readonly name: string
+  readonly calls: number
+}
+
 /** The functions that were entered since the last call, by file. */
-async function entered(): Promise<Map<string, string[]>> {
+async function entered(): Promise<Map<string, Entered[]>> {
   const { result } = await inspector.post('Profiler.takePreciseCoverage')
-  const files = new Map<string, string[]>()
+  const files = new Map<string, Entered[]>()
   for (const { url, functions } of result) {
     if (!url.startsWith(source)) continue
     const file = fileURLToPath(url).slice(fileURLToPath(source).length)
     for (const { functionName, ranges } of functions) {
       const range = ranges[0]
       if (range === undefined || range.count === 0) continue
-      const names = files.get(file) ?? []
-      names.push(`${functionName === '' ? `(at ${range.startOffset})` : functionName} x${range.count}`)
-      files.set(file, names)
+      const known = files.get(file) ?? []
+      known.push({ name: functionName === '' ? `(at ${range.startOffset})` : functionName, calls: range.count })
+      files.set(file, known)
     }
   }
   return files
 }
 
-const functionsOf = (files: ReadonlyMap<string, readonly string[]>) =>
-  [...files.values()].reduce((sum, names) => sum + names.length, 0)
+const functionsOf = (files: ReadonlyMap<string, readonly Entered[]>) => [...files.values()].flat()
 
 /** The shortest of some: a timer that happens to fire during one of them belongs to no request. */
 async function walk(title: string, request: (turn: number) => Promise<void>): Promise<void> {
-  let files: ReadonlyMap<string, string[]> = new Map()
+  let files: ReadonlyMap<string, Entered[]> = new Map()
   for (let turn = 1; turn <= TURNS; turn++) {
     await entered()
     await request(turn)
     const these = await entered()
-    if (turn === 1 || functionsOf(these) < functionsOf(files)) files = these
+    if (turn === 1 || functionsOf(these).length < functionsOf(files).length) files = these
   }
   const functions = functionsOf(files)
-  console.log(`${title}: ${files.size} files, ${functions} functions`)
+  const calls = functions.reduce((sum, each) => sum + each.calls, 0)
+  console.log(`${title}: ${files.size} files, ${functions.length} functions, ${calls} calls`)
   if (!values.list) return
   const inOrder = [...files].sort(([a], [b]) => (a < b ? -1 : 1))
-  for (const [file, names] of inOrder) console.log(`  ${file} (${names.length}): ${names.join(', ')}`)
+  for (const [file, functions] of inOrder) {
+    const named = functions.map(({ name, calls }) => `${name} x${calls}`)
+    console.log(`  ${file} (${functions.length}): ${named.join(', ')}`)
+  }
 }
 
 // Opens the file, prepares the statements, and fills what is filled once.
