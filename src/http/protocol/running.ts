@@ -182,10 +182,11 @@ export class RunningRoute<N, Tx> implements Running<Tx> {
     if (this.over !== undefined) return this.over
     if (this.marked) return this.end({ thrown: released(answeredError(captured)) })
     // A verdict that was thrown says more than the status that a framework made of it.
-    if (isVerdict(thrown) && thrown.verdict !== 'final') return this.end({ thrown })
+    const verdict = thrown !== undefined && isVerdict(thrown) ? thrown.verdict : null
+    if (verdict !== null && verdict !== 'final') return this.end({ thrown })
     const { finality, keep } = this.rules
     const pointer = this.pointer === null ? this.context.pointer : this.pointer()
-    const meaning = isVerdict(thrown) ? 'refused' : meaningOf(captured, finality)
+    const meaning = verdict === 'final' ? 'refused' : meaningOf(captured, finality)
     switch (meaning) {
       case 'succeeded': {
         const value = storedAnswer(captured, keep, pointer)

@@ -3,7 +3,7 @@ import type { Wake } from './port.ts'
 
 /** The watches of a store's records in this process. */
 export interface Waiters {
-  readonly size: number
+  readonly watches: ReadonlySet<Wake>
   /** The function that it returns ends this watch alone: a function may watch twice. */
   add(wake: Wake): () => void
   /** Null stands for "any record may have changed". */
@@ -19,9 +19,7 @@ export function createWaiters(): Waiters {
     for (const each of wakes) each(ids)
   }
   return {
-    get size() {
-      return wakes.size
-    },
+    watches: wakes,
     add(given) {
       const own: Wake = (ids) => given(ids)
       wakes.add(own)

@@ -51,7 +51,7 @@ export function createWatchers(calls: Calls<Connection>): Watchers {
       void poll().finally(() => {
         if (timer !== own) return
         timer = null
-        if (waiters.size > 0) pollOn()
+        if (waiters.watches.size > 0) pollOn()
       })
     }, POLL_MS)
     own.unref()
@@ -70,7 +70,7 @@ export function createWatchers(calls: Calls<Connection>): Watchers {
       pollOn()
       const stop = () => {
         end()
-        if (waiters.size === 0) pollOff()
+        if (waiters.watches.size === 0) pollOff()
       }
       return { ready: poll(), stop }
     },

@@ -25,7 +25,7 @@ export function createWatchers(): Watchers {
   return {
     watch: (wake) => ({ ready: Promise.resolve(), stop: waiters.add(wake) }),
     changed: (before, after) => {
-      if (waiters.size === 0 || !wakesWaiters(before, after)) return
+      if (waiters.watches.size === 0 || !wakesWaiters(before, after)) return
       if (ids.length === 0) queueMicrotask(notify)
       ids.push((before as LedgerRecord).id)
     },

@@ -42,7 +42,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
   const ears = new Set<Ear>()
   const snapshots = createSnapshots()
   /** Callers that wait for records have little time. */
-  const looks = createLooks(() => waiters.size > 0)
+  const looks = createLooks(() => waiters.watches.size > 0)
   let listener: Listener | null = null
   let ending: Promise<unknown> = Promise.resolve()
 
@@ -77,7 +77,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
   }
 
   async function rest(): Promise<void> {
-    if (listener !== null && waiters.size === 0 && ears.size === 0) {
+    if (listener !== null && waiters.watches.size === 0 && ears.size === 0) {
       const last = listener
       listener = null
       ending = Promise.all([ending, last.stop()])
@@ -109,7 +109,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
       return watchUntil(() => ears.delete(ear))
     },
     changed: (ids) => {
-      if (ids.length === 0 || waiters.size === 0) return
+      if (ids.length === 0 || waiters.watches.size === 0) return
       waiters.wakeSoon(ids)
     },
     rest,

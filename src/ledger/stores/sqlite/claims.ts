@@ -77,7 +77,8 @@ function createDecider({ engine, watchers, fences }: ClaimsParts): Decider {
     if (last === null) return
     const { meta, woken, fence } = last
     fences.least = Math.max(fences.least, fence)
-    if (watchers.waiters.size > 0) watchers.committed(meta.wakes, meta.wakes + (woken.length > 0 ? 1 : 0), woken)
+    if (watchers.waiters.watches.size > 0)
+      watchers.committed(meta.wakes, meta.wakes + (woken.length > 0 ? 1 : 0), woken)
   }
 
   return {

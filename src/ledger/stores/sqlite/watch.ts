@@ -15,7 +15,7 @@ interface Ear {
 
 export interface Watchers {
   /** Those who watch records. */
-  readonly waiters: Pick<Waiters, 'size'>
+  readonly waiters: Pick<Waiters, 'watches'>
   watch(wake: Wake): Watch
   /** Called after every commit of this process while records are watched: wakes, and notices what others did meanwhile. */
   committed(wakesBefore: number, wakesAfter: number, woken: readonly RecordId[]): void
@@ -130,11 +130,11 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
           // A renewal of this process, which no listener needs to hear of.
           stirredVersion = version
         }
-        if (waiters.size > 0 && (hasChanged || known === null)) seen(reader.meta.read().wakes)
+        if (waiters.watches.size > 0 && (hasChanged || known === null)) seen(reader.meta.read().wakes)
       })
     } catch {
       // Whatever happens while the store cannot be asked counts as a wake once it can.
-      if (waiters.size > 0) known = MISSED
+      if (waiters.watches.size > 0) known = MISSED
       dataVersion = -1
     }
   }
@@ -175,7 +175,7 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
 
   function restMs(): number {
     const isBusy = writes >= BUSY_WRITES
-    const isQuiet = waiters.size === 0 && quietMs >= QUIET_MS
+    const isQuiet = waiters.watches.size === 0 && quietMs >= QUIET_MS
     writes = 0
     if (!isQuiet || isBusy) {
       file.disarm()
@@ -204,8 +204,8 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
   }
 
   function quieten(): void {
-    if (waiters.size + ears.size === 0) pollOff()
-    if (waiters.size === 0) known = null
+    if (waiters.watches.size + ears.size === 0) pollOff()
+    if (waiters.watches.size === 0) known = null
   }
 
   /** The next poll finds out whether a write changed anything. Without a poll nothing is noted. */
@@ -245,13 +245,13 @@ export function createWatchers(engine: Engine, makeFileWatch = createFileWatch, 
       return { ready: poll(), stop }
     },
     committed: (wakesBefore, wakesAfter, woken) => {
-      if (waiters.size === 0) return
+      if (waiters.watches.size === 0) return
       // Read inside our own transaction: whatever it counts beyond what we know, others have added.
       seen(wakesBefore)
       known = wakesAfter
       if (woken.length > 0) waiters.wakeSoon(woken)
     },
-    isIdle: () => waiters.size + ears.size === 0,
+    isIdle: () => waiters.watches.size + ears.size === 0,
     stop: () => {
       waiters.clear()
       ears.clear()
