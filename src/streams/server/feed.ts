@@ -5,6 +5,7 @@ import { deliveredText } from '../protocol/codec.ts'
 import type { Delivered, Position } from '../protocol/protocol.ts'
 import type { ChannelLink } from './connection.ts'
 import { deliveredOf } from './delivered.ts'
+import { createReading } from './reading.ts'
 import type { Room } from './room.ts'
 
 /** A client as a cursor in the room's log: nothing is queued for it, it is only remembered how far it is. */
@@ -34,14 +35,11 @@ export interface FeedOptions {
 }
 
 export function createFeed({ room, log, link, bounds, generation, expired, failed }: FeedOptions): Feed {
-  let started = false
+  const reading = createReading(pump, failed)
   /** Every entry up to it was looked at. */
   let at = 0
   /** What the client has, once it took all that was sent. */
   let position: Record<string, number> = {}
-  /** Counts starts: what was read for an earlier one is not sent. */
-  let life = 0
-  let reading = false
   let sent = 0
   let taken = 0
   /** Bytes of each entry that was sent and not taken. */
@@ -50,8 +48,7 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
 
   function mayRead(): boolean {
     return (
-      started &&
-      !reading &&
+      reading.isReady &&
       at < room.tail.head &&
       sent - taken < bounds.aheadEntries &&
       aheadBytes < bounds.aheadBytes &&
@@ -86,30 +83,19 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
     const [first] = entries
     if (first !== undefined && first.at === at + 1) send(entries)
     else if (at < room.tail.head) {
-      started = false
+      reading.stop()
       expired()
     }
   }
 
-  async function readOn(): Promise<void> {
-    const mine = life
-    reading = true
-    try {
-      const entries = await log.read(room.name, at, { entries: bounds.deliverEntries, bytes: bounds.deliverBytes })
-      if (mine === life) sendRead(entries)
-    } catch (error) {
-      if (mine === life) failed(error)
-    } finally {
-      reading = false
-    }
-    // What was read for an earlier start is not sent, but the later one has waited for it to end.
-    pump()
+  function readStored(): Promise<readonly StoredEntry[]> {
+    return log.read(room.name, at, { entries: bounds.deliverEntries, bytes: bounds.deliverBytes })
   }
 
   function pump(): void {
     while (mayRead()) {
       const entries = room.tail.after(at, bounds.deliverEntries)
-      if (entries === null) return void readOn()
+      if (entries === null) return void reading.read(readStored, sendRead)
       send(entries)
     }
   }
@@ -122,8 +108,7 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
       return sent
     },
     start(from, have) {
-      life += 1
-      started = true
+      reading.start()
       at = from
       position = { ...have }
       pump()
@@ -135,9 +120,6 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
       return true
     },
     pump,
-    stop() {
-      life += 1
-      started = false
-    },
+    stop: reading.stop,
   }
 }

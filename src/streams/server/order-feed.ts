@@ -1,6 +1,7 @@
 import type { StreamBounds } from '../bounds.ts'
 import type { OrderRow } from '../ports.ts'
 import type { ChannelLink } from './connection.ts'
+import { createReading } from './reading.ts'
 import type { RoomOrder } from './room-order.ts'
 
 /** Sends one client the final order, as fast as its connection takes it. */
@@ -18,13 +19,11 @@ export function createOrderFeed(options: {
   failed(error: unknown): void
 }): OrderFeed {
   const { order, link, bounds, generation, failed } = options
-  let started = false
+  const reading = createReading(pump, failed)
   /** Every place up to it was sent, or is no longer stored. */
   let after = 0
   /** The last place that was sent to the client. */
   let sent = 0
-  let life = 0
-  let reading = false
 
   function send(rows: readonly OrderRow[]): void {
     const [first] = rows
@@ -35,46 +34,33 @@ export function createOrderFeed(options: {
     sent = after
   }
 
-  async function readOn(): Promise<void> {
-    const mine = life
+  function sendRead({ rows, head }: { readonly rows: readonly OrderRow[]; readonly head: number }): void {
+    // Trimmed entries have places too, but their owners are no longer stored: continue behind them.
+    if (rows.length === 0) after = Math.max(after, head)
+    send(rows)
+  }
+
+  async function readStored() {
     const { head } = order.tail
-    reading = true
-    try {
-      const rows = await order.read(after)
-      if (mine === life) {
-        // Trimmed entries have places too, but their owners are no longer stored: continue behind them.
-        if (rows.length === 0) after = Math.max(after, head)
-        send(rows)
-      }
-    } catch (error) {
-      if (mine === life) failed(error)
-    } finally {
-      reading = false
-    }
-    // What was read for an earlier start is not sent, but the later one has waited for it to end.
-    pump()
+    return { head, rows: await order.read(after) }
   }
 
   function pump(): void {
-    while (started && !reading && after < order.tail.head && link.bufferedBytes < bounds.linkBytes) {
+    while (reading.isReady && after < order.tail.head && link.bufferedBytes < bounds.linkBytes) {
       const rows = order.tail.after(after, bounds.orderRows)
-      if (rows === null) return void readOn()
+      if (rows === null) return void reading.read(readStored, sendRead)
       send(rows)
     }
   }
 
   return {
     start(from) {
-      life += 1
-      started = true
+      reading.start()
       after = from
       sent = from
       pump()
     },
     pump,
-    stop() {
-      life += 1
-      started = false
-    },
+    stop: reading.stop,
   }
 }
