@@ -82,6 +82,13 @@ function parsed(cursor: string, { place }: RecordTables): Position {
   return { fence: Math.min(Number(fence), FOREVER), place: Math.min(Number(tie), FOREVER) }
 }
 
+/** Of a sweep, whose cursor is the last fence that it has seen. */
+export function fenceOfCursor(cursor: string | null): number {
+  if (cursor === null) return 0
+  if (/^\d{1,16}$/.test(cursor)) return Number(cursor)
+  throw foreignCursor()
+}
+
 export function foreignCursor(): OnceError {
   return new OnceError('bad_option', 'The `cursor` is not one of this store.')
 }

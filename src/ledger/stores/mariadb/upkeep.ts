@@ -1,6 +1,6 @@
 import type { Upkeep } from '../../store/port.ts'
 import { stateCode } from '../../store/row.ts'
-import { foreignCursor } from '../../store/sql/list.ts'
+import { fenceOfCursor } from '../../store/sql/list.ts'
 import type { RecordTables } from '../../store/sql/tables.ts'
 import { createForgetTallies, createTally } from '../../store/sql/tallies.ts'
 import { NOW } from './clock-sql.ts'
@@ -26,7 +26,7 @@ export function createUpkeep(tables: RecordTables): Upkeep {
   const empty = tables.dialect.updateFrom('onceonly_records AS r', nothing, listed, 'r.id = x.id')
   return {
     sweep: async (cursor, limit, call) => {
-      const after = cursor === null ? 0 : fenceOf(cursor)
+      const after = fenceOfCursor(cursor)
       return await tables.write(call, async (query) => {
         const [page] = await query(LOOK, [after, limit])
         const looked = Number(page?.['looked'])
@@ -47,9 +47,4 @@ export function createUpkeep(tables: RecordTables): Upkeep {
     },
     tally: createTally(tables),
   }
-}
-
-function fenceOf(cursor: string): number {
-  if (/^\d{1,16}$/.test(cursor)) return Number(cursor)
-  throw foreignCursor()
 }

@@ -1,6 +1,6 @@
 import type { Upkeep } from '../../store/port.ts'
 import { stateCode } from '../../store/row.ts'
-import { foreignCursor } from '../../store/sql/list.ts'
+import { fenceOfCursor } from '../../store/sql/list.ts'
 import type { RecordTables } from '../../store/sql/tables.ts'
 import { createForgetTallies, createTally } from '../../store/sql/tallies.ts'
 
@@ -9,7 +9,7 @@ export function createUpkeep(tables: RecordTables): Upkeep {
   const forgetTallies = createForgetTallies(tables)
   return {
     sweep: async (cursor, limit, call) => {
-      const after = cursor === null ? 0 : fenceOf(cursor)
+      const after = fenceOfCursor(cursor)
       return await tables.write(call, async (query) => {
         const [row] = await query(sweep, [after, limit])
         const looked = Number(row?.['looked'])
@@ -20,12 +20,6 @@ export function createUpkeep(tables: RecordTables): Upkeep {
     },
     tally: createTally(tables),
   }
-}
-
-/** A cursor is a fence that the sweep has seen. */
-function fenceOf(cursor: string): number {
-  if (/^\d{1,16}$/.test(cursor)) return Number(cursor)
-  throw foreignCursor()
 }
 
 /**
