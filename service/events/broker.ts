@@ -49,13 +49,7 @@ async function openRabbitmq(url: string, namespace: string, onError: Report): Pr
   const connection = new Connection(url)
   connection.on('error', onError)
   const broker = createRabbitmqBroker({ connection, namespace, onError })
-  return {
-    ...broker,
-    async stop() {
-      await broker.stop()
-      await connection.close()
-    },
-  }
+  return closing(broker, connection)
 }
 
 async function openNats(url: string, namespace: string, onError: Report): Promise<Broker> {
@@ -65,6 +59,11 @@ async function openNats(url: string, namespace: string, onError: Report): Promis
   // Once connected it comes back by itself, however long the server is away.
   const connection = await connect({ ...natsOptions(url), maxReconnectAttempts: -1 })
   const broker = createNatsBroker({ jetstream: jetstream(connection), headers, namespace, onError })
+  return closing(broker, connection)
+}
+
+/** The connection was opened for the broker alone. */
+function closing(broker: Broker, connection: { close(): Promise<void> }): Broker {
   return {
     ...broker,
     async stop() {

@@ -17,6 +17,13 @@ async function look(stage: Stage, options: AskOptions = {}) {
   return stage.ask({ method: 'GET', target: `/operations/${await idOf(stage)}`, key: null, ...options })
 }
 
+/** The route's rule says no for a caller with this header. */
+async function hidesWithHeader(stage: Stage): Promise<void> {
+  await stage.ask()
+  assert.equal((await look(stage)).status, 200)
+  assertProblem(await look(stage, { headers: [['x-lost', 'yes']] }), 404, 'operation-not-found')
+}
+
 export const statusCases: readonly HttpCase[] = [
   httpCase(
     'status: the stored answer of a success, for its caller',
@@ -73,11 +80,7 @@ export const statusCases: readonly HttpCase[] = [
     'status: the route is asked whether the caller may see it',
     { definition: { ...external, name: 'thing.make', authorize: ({ header }) => header('x-lost') === undefined } },
     () => ({ body: { text: 'done' } }),
-    async (stage) => {
-      await stage.ask()
-      assert.equal((await look(stage)).status, 200)
-      assertProblem(await look(stage, { headers: [['x-lost', 'yes']] }), 404, 'operation-not-found')
-    },
+    hidesWithHeader,
   ),
   httpCase(
     'status: a rule of its own is asked for routes without a name',
@@ -86,11 +89,7 @@ export const statusCases: readonly HttpCase[] = [
       statusAuthorize: ({ header }) => header('x-lost') === undefined,
     },
     () => ({ body: { text: 'done' } }),
-    async (stage) => {
-      await stage.ask()
-      assert.equal((await look(stage)).status, 200)
-      assertProblem(await look(stage, { headers: [['x-lost', 'yes']] }), 404, 'operation-not-found')
-    },
+    hidesWithHeader,
   ),
   httpCase(
     'status: without such a rule no caller sees what an unnamed route may hide',

@@ -100,18 +100,6 @@ test('sockets and timers wait for a bounded number of commits', async () => {
   await Promise.all(answers)
 })
 
-test('an item that waits is not overtaken', async () => {
-  const { runtime, write, alone, flushes, state, warmUp } = syncGroup()
-  await warmUp()
-  state.begins = false
-  const first = write('a1')
-  state.begins = true
-  const second = write('a2')
-  await runtime.settle()
-  assert.deepEqual(await Promise.all([first, second]), ['a1!', 'a2!'])
-  assert.deepEqual([alone, flushes], [[], ['a1', 'a2']])
-})
-
 test('what failed at once is repeated only when it cannot have been applied', async () => {
   const { runtime, group, alone, flushes, state, warmUp } = syncGroup()
   await warmUp()
