@@ -16,6 +16,7 @@ const checks: Readonly<Record<Tier, readonly Check[]>> = {
     { name: 'doors', command: 'node', args: ['tools/doors/main.ts'] },
     { name: 'knip', command: 'knip', args: ['--no-progress', '--no-config-hints'] },
     { name: 'words', command: 'node', args: ['tools/words.ts'] },
+    { name: 'copies', command: 'node', args: ['tools/copies.ts'] },
   ],
   proof: [
     { name: 'package', command: 'node', args: ['tools/package.ts'] },

@@ -1,0 +1,95 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { capture, root } from './command.ts'
+
+/** Two places with the same lines of code, from their first to their last. */
+export interface Copy {
+  readonly a: Place
+  readonly b: Place
+  /** Lines of code: comments, empty lines and imports are not counted. */
+  readonly lines: number
+}
+
+interface Place {
+  readonly path: string
+  readonly from: number
+  readonly to: number
+}
+
+interface CodeLine {
+  readonly text: string
+  readonly number: number
+}
+
+/** So many lines that stand twice should be one function. */
+const LEAST_LINES = 10
+
+/** Copies of each other in some files. The formatter gives equal code equal lines, so that lines are compared. */
+export function copiesIn(files: ReadonlyMap<string, string>, leastLines = LEAST_LINES): Copy[] {
+  const codes = [...files].map(([path, text]) => ({ path, lines: codeLinesOf(text) }))
+  const firsts = new Map<string, { readonly file: (typeof codes)[number]; readonly at: number }>()
+  const copies: Copy[] = []
+  for (const file of codes) {
+    for (let at = 0; at + leastLines <= file.lines.length; at++) {
+      const block = file.lines.slice(at, at + leastLines)
+      const key = block.map(({ text }) => text).join('\n')
+      const first = firsts.get(key)
+      if (first === undefined) {
+        firsts.set(key, { file, at })
+        continue
+      }
+      if (first.file === file && first.at + leastLines > at) continue
+      let lines = leastLines
+      while (isSame(first.file.lines[first.at + lines], file.lines[at + lines])) lines++
+      const placeOf = ({ path, lines: all }: typeof file, from: number): Place => ({
+        path,
+        from: all[from]?.number ?? 0,
+        to: all[from + lines - 1]?.number ?? 0,
+      })
+      copies.push({ a: placeOf(first.file, first.at), b: placeOf(file, at), lines })
+      at += lines - 1
+    }
+  }
+  return copies
+}
+
+function isSame(a: CodeLine | undefined, b: CodeLine | undefined): boolean {
+  return a !== undefined && a.text === b?.text
+}
+
+/** Without comments, empty lines, and the lists of imports, which are alike where the same parts are used. */
+function codeLinesOf(text: string): CodeLine[] {
+  const lines: CodeLine[] = []
+  let within: 'comment' | 'import' | null = null
+  for (const [at, line] of text.split('\n').entries()) {
+    const bare = line.trim()
+    if (within === null && bare.startsWith('/*')) within = 'comment'
+    else if (within === null && IMPORTS.test(bare)) within = 'import'
+    if (within === null && bare !== '' && !bare.startsWith('//')) lines.push({ text: bare, number: at + 1 })
+    if (within === 'comment' ? bare.endsWith('*/') : IMPORTED.test(bare)) within = null
+  }
+  return lines
+}
+
+const IMPORTS = /^(import\b(?!\()|export (type )?\{)/
+const IMPORTED = /^import '|\bfrom '[^']*'|^\}$/
+
+async function main(): Promise<void> {
+  const { ok, output } = await capture('git', ['ls-files', '--cached', '--others', '--exclude-standard', ...SEARCHED])
+  if (!ok) throw new Error(output)
+  const paths = output.split('\n').filter((path) => existsSync(join(root, path)) && path !== '')
+  if (paths.length === 0) throw new Error('No file was read.')
+  const copies = copiesIn(new Map(paths.map((path) => [path, readFileSync(join(root, path), 'utf8')])))
+  for (const { a, b, lines } of copies) {
+    console.error(`${a.path}:${a.from}-${a.to} and ${b.path}:${b.from}-${b.to} are the same ${lines} lines.`)
+    process.exitCode = 1
+  }
+}
+
+/** Not examples, programs of other packages and lists of mutants: each of them is read by itself. */
+const SEARCHED = ['src', 'service', 'console', 'tools', 'bench'].flatMap((folder) => [
+  `${folder}/*.ts`,
+  `${folder}/*.tsx`,
+])
+
+if (import.meta.main) await main()
