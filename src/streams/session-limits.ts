@@ -22,6 +22,12 @@ export const sessionLimits = {
   /** Entries sent to one client and not yet taken by it; past it, it is a cursor in the log and costs no memory. */
   aheadEntries: 256,
   aheadBytes: 1_024 * 1_024,
+  /**
+   * Senders by whose numbers a client recognises a second copy that comes from another region, and messages of servers,
+   * which have no numbers: as many as a log keeps, about ten megabytes. Past it the oldest are forgotten.
+   */
+  knownSenders: 50_000,
+  knownPublished: 50_000,
   /** Entries of one `deliver` frame: small enough to interleave with acknowledgements. */
   deliverEntries: 64,
   /** Rows of one `order` frame. */

@@ -1,7 +1,6 @@
 import { countOf } from '../parts/count.ts'
 import type { DeliveryMode } from '../parts/delivery.ts'
 import { Delivery } from '../parts/delivery.ts'
-import { SequenceDedup } from '../parts/sequence-dedup.ts'
 import { covers, coversPlace, furthest } from '../protocol/position.ts'
 import type {
   Delivered,
@@ -15,6 +14,7 @@ import type {
 import { identityText } from '../protocol/protocol.ts'
 import type { SessionBounds } from '../session-limits.ts'
 import type { ClientPosition, ClientStorage } from './ports.ts'
+import { Received } from './received.ts'
 import type { ClientRuntime } from './runtime.ts'
 
 /**
@@ -69,14 +69,14 @@ export interface IntakeOptions {
 export function createIntake(options: IntakeOptions): Intake {
   const { receiver, storage, runtime, bounds, problem } = options
   const delivery = new Delivery(options.mode, storage)
-  const dedup = new SequenceDedup()
+  const received = new Received(bounds)
   let arrived: Position = options.replay ? {} : options.restored.logs
   let ordered = options.replay ? 0 : options.restored.ordered
   // What was shown stays shown: it is a cause of everything that this client sends from now on.
   let shown: Position = options.restored.logs
   /** Of what is done with: this is what survives a restart. */
   let done: ClientPosition = options.restored
-  /** Everything that was ever received is in `dedup`. */
+  /** Everything that has ever come to this client is in `received`, unless that forgot it. */
   let complete = Object.keys(options.restored.logs).length === 0
   let stopped = false
   let queue: Promise<void> = Promise.resolve()
@@ -123,7 +123,7 @@ export function createIntake(options: IntakeOptions): Intake {
     if (entry.n !== have + 1 || !covers(arrived, entry.seen) || !coversPlace(arrived, after)) return 'jump'
     arrived = { ...arrived, [entry.log]: entry.n }
     // A region marks the copies that it knows of; one that another region took for the first is known only here.
-    if (entry.kind === 'message' && dedup.first(`${entry.client}/${entry.epoch}`, entry.cseq - 1)) {
+    if (entry.kind === 'message' && received.first(entry)) {
       enqueue(() => show(entry, taken))
     } else enqueue(() => skip(entry, taken))
     return 'taken'
@@ -143,7 +143,7 @@ export function createIntake(options: IntakeOptions): Intake {
     get shown() {
       return shown
     },
-    mayHaveCome: ({ client, epoch, cseq }) => !complete || dedup.seen(`${client}/${epoch}`).floor >= cseq,
+    mayHaveCome: (identity) => !complete || received.forgot || received.has(identity),
     deliver(entries, taken) {
       for (const [index, entry] of entries.entries()) {
         if (take(entry, taken) === 'taken') continue

@@ -98,8 +98,8 @@ const mutants: readonly Notice.StreamMutant[] = [
   {
     name: 'a second copy is shown by a client that moved',
     file: 'src/streams/client/intake.ts',
-    find: "entry.kind === 'message' && dedup.first(`${entry.client}/${entry.epoch}`, entry.cseq - 1)",
-    replace: "entry.kind === 'message' && (dedup.first(`${entry.client}/${entry.epoch}`, entry.cseq - 1) || true)",
+    find: "entry.kind === 'message' && received.first(entry)",
+    replace: "entry.kind === 'message' && (received.first(entry) || true)",
   },
   {
     name: 'a message is acknowledged before it is durable',
