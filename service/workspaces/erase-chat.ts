@@ -5,7 +5,7 @@ import type { Base } from '../store.ts'
 import { createOwnRows, hasRoom, type Selection } from './erase-rows.ts'
 
 /** Everything that streams keep of a room. The room itself is first: its row keeps writers of the room away. */
-const TABLES = ['rooms', 'logs', 'entries', 'senders', 'sessions', 'orders', 'order_rows']
+const TABLES = ['rooms', 'logs', 'entries', 'senders', 'published', 'sessions', 'orders', 'order_rows']
 
 /** Rooms of the chat with what was said in them, and the names that callers took there. */
 export interface ChatRemoval {

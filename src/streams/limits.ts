@@ -91,6 +91,12 @@ export const streamLimits = {
   orderRetainMs: 20 * MINUTE,
   /** What a client has sent is remembered for longer than the messages: a tab that slept for a night continues. */
   retainClientsMs: 7 * DAY,
+  /**
+   * Messages of servers are recognised by their ids for this long, and so many of a room: each has a row and a line in
+   * the image of its room, which must not outgrow an answer to a peer. A log that keeps more recognises all of it.
+   */
+  retainPublishedMs: 1 * DAY,
+  retainPublished: 100_000,
   /** Pause between two looks for entries past their retention. */
   trimEveryMs: 30 * SECOND,
   /** Rooms that one process takes on at a time to look for such entries: others share in the work. */

@@ -31,11 +31,11 @@ export interface RoomLog {
    * have passed.
    */
   due(againMs: number, most: number): Promise<readonly string[]>
-  /** Removes the oldest entries past the bounds, and clients that have been silent for long. */
+  /** Removes the oldest entries past the bounds, clients that have been silent for long, and old messages of servers. */
   trim(room: string, keep: Retention): Promise<Trimmed>
   /**
-   * The room's position and the last number of every client, at one moment: the start for a region that fell too far
-   * behind.
+   * The room's position, the last number of every client and the messages of servers that are recognised, at one moment:
+   * the start for a region that fell too far behind.
    */
   image(room: string): Promise<RoomImage>
   /** Takes a peer's image: whatever other logs had up to there counts as removed here. Own entries stay. */
@@ -90,6 +90,16 @@ export interface SenderState {
 export interface RoomImage {
   readonly position: Position
   readonly senders: readonly (SenderState & { readonly client: string; readonly epoch: number })[]
+  readonly published: readonly PublishedState[]
+}
+
+/** What is known of a server's message, also when its entry was removed: its sender has no other. */
+export interface PublishedState {
+  readonly client: string
+  /** Of its body and `replyTo`: another body under the id is a fork for as long as this is known. */
+  readonly digest: string
+  /** Where it was merged first. */
+  readonly place: LogPlace
 }
 
 export interface RoomBatch {
@@ -117,7 +127,7 @@ export type SendResult =
   | { readonly kind: 'fenced' }
   /** The numbers from the floor up to it are missing here. */
   | { readonly kind: 'gap'; readonly floor: number }
-  /** The number belongs to another body. */
+  /** The number belongs to another body: known for as long as the entry is kept, and for a server's id longer. */
   | { readonly kind: 'fork' }
   /** It replies to a message that was never merged here. What is accepted has its target among its causes. */
   | { readonly kind: 'target-unknown' }
@@ -163,6 +173,9 @@ export interface Retention {
   readonly mostEntries: number
   /** What is known of clients, their numbers and sessions, is kept this long after their last message or entrance. */
   readonly clientsMs: number
+  /** Messages of servers are recognised for this long, and so many of a room: never less than their entries. */
+  readonly publishedMs: number
+  readonly mostPublished: number
 }
 
 /**
@@ -179,7 +192,7 @@ export interface OrderLog {
   /** The rows of those among them that have a place, in any order. */
   places(room: string, identities: readonly MessageIdentity[]): Promise<readonly OrderRow[]>
   /** Removes the oldest rows past the bounds. */
-  trim(room: string, keep: Omit<Retention, 'clientsMs'>): Promise<Trimmed>
+  trim(room: string, keep: Pick<Retention, 'olderThanMs' | 'mostEntries'>): Promise<Trimmed>
 }
 
 export type OrderClaim =

@@ -6,6 +6,7 @@ import type {
   ExchangedEntry,
   Fork,
   FoundPosition,
+  PublishedState,
   ReadBound,
   Retention,
   RoomBatch,
@@ -22,6 +23,7 @@ import type {
 import { covers, furthest, missingFrom, withCause } from '../protocol/position.ts'
 import type { LogPlace, MessageIdentity, Position } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
+import { isPublisherName, PUBLISHED } from '../protocol/published.ts'
 import { forkOf } from './fork.ts'
 
 /** One region's log in memory: for tests, for the simulator, and as the shortest description of what a log must do. */
@@ -80,6 +82,8 @@ class MemoryRoom {
   readonly #places = new Map<string, number>()
   readonly #identities = new Map<string, StoredEntry>()
   readonly #senders = new Map<string, SenderState & { readonly heardAtMs: number }>()
+  /** By their senders, the oldest first. */
+  readonly #published = new Map<string, PublishedState & { readonly heardAtMs: number }>()
   readonly #sessions = new Map<string, SessionClaim & { readonly heardAtMs: number }>()
   readonly #listeners = new Set<() => void>()
   /** Everything that this covers may be gone. */
@@ -106,7 +110,7 @@ class MemoryRoom {
       if (entry.n <= have) continue
       if (entry.n !== have + 1)
         throw new OnceError('bad_input', `${entry.log} continues at ${have + 1}, not ${entry.n}.`)
-      const fork = forkOf(this.#identities.get(identityText(entry)), entry)
+      const fork = forkOf(this.#firstOf(entry), entry)
       if (fork !== null) forks.push(fork)
       stored.push(this.#store(entry))
     }
@@ -122,11 +126,11 @@ class MemoryRoom {
     const { generation, ...message } = send
     const { client, epoch, cseq, seen, replyTo, digest } = message
     if (generation !== null && this.#sessions.get(client)?.generation !== generation) return { kind: 'fenced' }
-    const known = this.#senders.get(`${client}/${epoch}`)
+    const known = this.sender(client, epoch)
     const floor = known?.floor ?? 1
     if (cseq > floor) return { kind: 'gap', floor }
     if (cseq < floor) {
-      const first = this.#identities.get(identityText(send))
+      const first = this.#firstOf(send)
       if (first === undefined) return { kind: 'accepted', place: null, duplicate: true }
       if (first.digest !== digest) return { kind: 'fork' }
       return { kind: 'accepted', place: { log: first.log, n: first.n }, duplicate: true }
@@ -143,14 +147,22 @@ class MemoryRoom {
 
   /** Where it stands; once it was trimmed, a later message of its sender, which has it among its causes. */
   #targetOf(identity: MessageIdentity): LogPlace | undefined {
-    const sender = this.#senders.get(`${identity.client}/${identity.epoch}`)
-    if (sender === undefined || identity.cseq >= sender.floor) return undefined
-    return this.#identities.get(identityText(identity)) ?? sender.last
+    const sender = this.sender(identity.client, identity.epoch)
+    if (sender === null || identity.cseq >= sender.floor) return undefined
+    const first = this.#firstOf(identity)
+    return first === undefined ? sender.last : { log: first.log, n: first.n }
+  }
+
+  /** The first copy: while it is kept, and of a server's message longer. */
+  #firstOf(identity: MessageIdentity): (LogPlace & { readonly digest: string }) | undefined {
+    const published = this.#published.get(identity.client)
+    if (published === undefined) return this.#identities.get(identityText(identity))
+    return { ...published.place, digest: published.digest }
   }
 
   #store(from: ExchangedEntry): StoredEntry {
-    const sender = `${from.client}/${from.epoch}`
-    const floor = this.#senders.get(sender)?.floor ?? 1
+    const { client, epoch, digest } = from
+    const floor = this.sender(client, epoch)?.floor ?? 1
     // Every log has a client's messages in their order, so that whatever is below the floor was merged before.
     const entry: StoredEntry = { ...from, at: ++this.head, copy: from.cseq < floor }
     const storedAtMs = this.#nowMs()
@@ -159,8 +171,10 @@ class MemoryRoom {
     this.position = { ...this.position, [entry.log]: entry.n }
     if (!entry.copy) {
       this.#identities.set(identityText(entry), entry)
-      const last = { log: entry.log, n: entry.n }
-      this.#senders.set(sender, { floor: entry.cseq + 1, last, heardAtMs: storedAtMs })
+      const place = { log: entry.log, n: entry.n }
+      const heardAtMs = storedAtMs
+      if (isPublisherName(client)) this.#published.set(client, { client, digest, place, heardAtMs })
+      else this.#senders.set(`${client}/${epoch}`, { floor: entry.cseq + 1, last: place, heardAtMs })
     }
     return entry
   }
@@ -189,11 +203,13 @@ class MemoryRoom {
   }
 
   sender(client: string, epoch: number): SenderState | null {
+    const published = this.#published.get(client)
+    if (published !== undefined) return { floor: PUBLISHED.cseq + 1, last: published.place }
     const known = this.#senders.get(`${client}/${epoch}`)
     return known === undefined ? null : { floor: known.floor, last: known.last }
   }
 
-  trim({ olderThanMs, mostEntries, clientsMs }: Retention): Trimmed {
+  trim({ olderThanMs, mostEntries, clientsMs, publishedMs, mostPublished }: Retention): Trimmed {
     const now = this.#nowMs()
     const before = now - olderThanMs
     const surplus = this.#entries.length - mostEntries
@@ -210,11 +226,23 @@ class MemoryRoom {
     for (const known of [this.#senders, this.#sessions]) {
       for (const [client, { heardAtMs }] of known) if (heardAtMs < forgetBefore) known.delete(client)
     }
+    this.#forgetPublished(now - publishedMs, mostPublished)
     if (this.#entries.length === 0) {
-      const heard = [...this.#senders.values(), ...this.#sessions.values()].map(({ heardAtMs }) => heardAtMs)
-      this.dueAtMs = removed > 0 ? now + streamLimits.orderRetainMs : Math.min(now, ...heard) + clientsMs
+      const [first] = this.#published.values()
+      let dueAtMs = Math.min(now + clientsMs, (first?.heardAtMs ?? now) + publishedMs)
+      for (const known of [this.#senders, this.#sessions]) {
+        for (const { heardAtMs } of known.values()) dueAtMs = Math.min(dueAtMs, heardAtMs + clientsMs)
+      }
+      this.dueAtMs = removed > 0 ? now + streamLimits.orderRetainMs : dueAtMs
     }
     return { removed, more: false }
+  }
+
+  /** As many as may be known, counted from the newest; those of the same moment stay together. */
+  #forgetPublished(beforeMs: number, most: number): void {
+    const times = [...this.#published.values()].map(({ heardAtMs }) => heardAtMs)
+    const before = Math.max(beforeMs, times[times.length - most] ?? Number.NEGATIVE_INFINITY)
+    for (const [client, { heardAtMs }] of this.#published) if (heardAtMs < before) this.#published.delete(client)
   }
 
   image(): RoomImage {
@@ -222,10 +250,11 @@ class MemoryRoom {
       const slash = sender.indexOf('/')
       return { client: sender.slice(0, slash), epoch: Number(sender.slice(slash + 1)), floor, last }
     })
-    return { position: { ...this.position }, senders }
+    const published = [...this.#published.values()].map(({ client, digest, place }) => ({ client, digest, place }))
+    return { position: { ...this.position }, senders, published }
   }
 
-  adopt({ position, senders }: RoomImage): void {
+  adopt({ position, senders, published }: RoomImage): void {
     const { [this.#log]: _, ...others } = position
     const further = missingFrom(this.position, others)
     this.position = furthest(this.position, further)
@@ -235,6 +264,9 @@ class MemoryRoom {
       if (known === undefined || known.floor < floor) {
         this.#senders.set(`${client}/${epoch}`, { floor, last, heardAtMs: this.#nowMs() })
       }
+    }
+    for (const each of published) {
+      if (!this.#published.has(each.client)) this.#published.set(each.client, { ...each, heardAtMs: this.#nowMs() })
     }
   }
 

@@ -59,7 +59,10 @@ export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }
     return read(room, 0, room.rows.length).filter((row) => wanted.has(identityText(row)))
   }
 
-  function trim(room: OrderedRoom, { olderThanMs, mostEntries }: Omit<Retention, 'clientsMs'>): Trimmed {
+  function trim(
+    room: OrderedRoom,
+    { olderThanMs, mostEntries }: Pick<Retention, 'olderThanMs' | 'mostEntries'>,
+  ): Trimmed {
     const surplus = room.rows.length - mostEntries
     const kept = room.rows.findIndex(({ addedAtMs }, index) => index >= surplus && addedAtMs >= nowMs() - olderThanMs)
     const gone = room.rows.splice(0, kept === -1 ? room.rows.length : kept)

@@ -1,6 +1,6 @@
-import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
+import type { RowOf, SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import type { RoomImage } from '../ports.ts'
-import { big, elements, text } from './sql-rows.ts'
+import { big, elements, publishedElement, text } from './sql-rows.ts'
 
 interface Where {
   readonly region: string
@@ -20,6 +20,10 @@ export async function imageOf(tx: SqlTx, { dialect }: SqlSeam, { region, room }:
     'select client, epoch, floor, last_log, last_n from onceonly_stream_senders where region = ? and room = ?',
     place,
   )
+  const published = await tx.query<RowOf<'client' | 'digest' | 'log', 'n'>>(
+    'select client, digest, log, n from onceonly_stream_published where region = ? and room = ?',
+    place,
+  )
   return {
     position: Object.fromEntries(logs.map(({ log, head }) => [log, Number(head)])),
     senders: senders.map(({ client, epoch, floor, last_log, last_n }) => ({
@@ -28,15 +32,17 @@ export async function imageOf(tx: SqlTx, { dialect }: SqlSeam, { region, room }:
       floor: Number(floor),
       last: { log: last_log, n: Number(last_n) },
     })),
+    published: published.map(({ client, digest, log, n }) => ({ client, digest, place: { log, n: Number(n) } })),
   }
 }
 
 /** Counts go up only: what is further here than in the image stays as it is. */
 export async function adopt(
   tx: SqlTx,
-  { dialect, now }: SqlSeam,
+  sql: SqlSeam,
   { region, room, ownLog, image }: Where & { readonly ownLog: string; readonly image: RoomImage },
 ): Promise<void> {
+  const { dialect, now } = sql
   const place = [region, room]
   const begin = 'insert into onceonly_stream_rooms (region, room, log, at) values (?, ?, ?, 0) on conflict do nothing'
   await tx.query(begin, [...place, ownLog])
@@ -60,5 +66,12 @@ export async function adopt(
         last_n = excluded.last_n, seen_at = excluded.seen_at
       where onceonly_stream_senders.floor < excluded.floor`,
     [...place, JSON.stringify(senders)],
+  )
+  const published = image.published.map((each) => publishedElement(sql, room, each))
+  await tx.query(
+    `insert into onceonly_stream_published (region, room, client, digest, log, n, seen_at)
+      select ?, ?, ${text('client')}, ${text('digest')}, ${text('log')}, ${big('n')}, (select ${now})
+      from ${elements(dialect)} where true on conflict do nothing`,
+    [...place, JSON.stringify(published)],
   )
 }

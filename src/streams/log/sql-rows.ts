@@ -1,5 +1,5 @@
 import type { RoomDialect, RowOf, SqlSeam } from '../../ledger/store/sql.ts'
-import type { ExchangedEntry, SendRequest, StoredEntry } from '../ports.ts'
+import type { ExchangedEntry, PublishedState, SendRequest, StoredEntry } from '../ports.ts'
 import type { Entry, MessageContent } from '../protocol/protocol.ts'
 
 /** An entry as its row has it. What nothing is ever looked up by stands together in `rest`. */
@@ -34,6 +34,14 @@ export function elementOf({ secret }: Pick<SqlSeam, 'secret'>, room: string, ent
   const rest = JSON.stringify(kept satisfies Rest)
   const place = { room, at, log, n, client, epoch, cseq, copy: copy ? 1 : 0 }
   return { ...place, digest: secret(digest), acceptedAtMs, bytes: rest.length, rest: secret(rest) }
+}
+
+export function publishedElement(
+  { secret }: Pick<SqlSeam, 'secret'>,
+  room: string,
+  { client, digest, place: { log, n } }: PublishedState,
+) {
+  return { room, client, digest: secret(digest), log, n }
 }
 
 /** What a message takes in its row, about. */

@@ -1,9 +1,10 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { RowOf, SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { streamLimits } from '../limits.ts'
-import type { RoomBatch, StoredEntry } from '../ports.ts'
+import type { PublishedState, RoomBatch, StoredEntry } from '../ports.ts'
 import { identityText, type LogPlace, type MessageIdentity } from '../protocol/protocol.ts'
-import { big, elementOf, elements, joining, text } from './sql-rows.ts'
+import { isPublisherName, PUBLISHED } from '../protocol/published.ts'
+import { big, elementOf, elements, joining, publishedElement, text } from './sql-rows.ts'
 
 export interface RoomWrite {
   readonly room: string
@@ -26,6 +27,8 @@ export interface OpenRoom {
   readonly heads: Map<string, number>
   readonly changedLogs: Set<string>
   readonly senders: Map<string, SenderRow>
+  /** Messages of servers that are new: their senders are in no other table. */
+  readonly published: PublishedState[]
   /** The generation that each client has entered with. */
   readonly sessions: Map<string, number>
   /** By identity: entries that were merged first, of those that were asked for again. */
@@ -59,6 +62,8 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
   const readSenders = `select s.room, s.client, s.epoch, s.floor, s.last_log, s.last_n ${from}
     ${join} onceonly_stream_senders as s on s.region = ? and s.room = ${text('room')}
       and s.client = ${text('client')} and s.epoch = ${big('epoch')}`
+  const readPublished = `select p.room, p.client, p.digest, p.log, p.n ${from}
+    ${join} onceonly_stream_published as p on p.region = ? and p.room = ${text('room')} and p.client = ${text('client')}`
   const readSessions = `select s.room, s.client, s.generation ${from}
     ${join} onceonly_stream_sessions as s on s.region = ? and s.room = ${text('room')} and s.client = ${text('client')}`
   const readKnown = `select k.room, k.client, k.epoch, k.cseq, k.log, k.n, k.digest ${from}
@@ -78,6 +83,9 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
       (select ${now}) ${from} where true
     on conflict (region, room, client, epoch) do update set floor = excluded.floor, last_log = excluded.last_log,
       last_n = excluded.last_n, seen_at = excluded.seen_at`
+  const savePublished = `insert into onceonly_stream_published (region, room, client, digest, log, n, seen_at)
+    select ?, ${text('room')}, ${text('client')}, ${text('digest')}, ${text('log')}, ${big('n')}, (select ${now})
+      ${from} where true on conflict do nothing`
   // Only a room that was empty is looked at earlier: what does not change costs nothing in the index.
   const soon = `(${now} + ${streamLimits.trimEveryMs})`
   const saveRoom = `update onceonly_stream_rooms set at = ?,
@@ -104,15 +112,19 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
 
   async function readClients(tx: SqlTx, rooms: Map<string, OpenRoom>, writes: readonly RoomWrite[]): Promise<void> {
     const wanted = new Map<string, { room: string; client: string; epoch: number }>()
+    const published = new Map<string, { room: string; client: string }>()
     const asking = new Map<string, { room: string; client: string }>()
     for (const { room, batch } of writes) {
       for (const { client, epoch } of [...batch.merged, ...batch.sends, ...targetsOf(batch)]) {
-        wanted.set(`${room}/${client}/${epoch}`, { room, client, epoch })
+        if (isPublisherName(client)) published.set(`${room}/${client}`, { room, client })
+        else wanted.set(`${room}/${client}/${epoch}`, { room, client, epoch })
       }
       for (const { client, generation } of batch.sends) {
         if (generation !== null) asking.set(`${room}/${client}`, { room, client })
       }
     }
+    if (published.size > 0) await readServers(tx, rooms, [...published.values()])
+    if (wanted.size === 0) return
     const senders = await tx.query<SenderRead>(readSenders, [JSON.stringify([...wanted.values()]), region])
     for (const { room, client, epoch, floor, last_log, last_n } of senders) {
       const last = { log: last_log, n: Number(last_n) }
@@ -126,13 +138,24 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
     }
   }
 
+  /** A server's message is known whole, also when its entry is gone. */
+  async function readServers(tx: SqlTx, rooms: Map<string, OpenRoom>, wanted: readonly object[]): Promise<void> {
+    const rows = await tx.query<PublishedRead>(readPublished, [JSON.stringify(wanted), region])
+    for (const { room, client, digest, log, n } of rows) {
+      const open = roomOf(rooms, room)
+      const place = { log, n: Number(n) }
+      open.senders.set(senderKey(client, PUBLISHED.epoch), { floor: PUBLISHED.cseq + 1, last: place, changed: false })
+      open.known.set(identityText({ client, ...PUBLISHED }), { place, digest })
+    }
+  }
+
   /** Only what was sent or merged before is looked up: in the ordinary course of things, what is replied to. */
   async function readCopies(tx: SqlTx, rooms: Map<string, OpenRoom>, writes: readonly RoomWrite[]): Promise<void> {
     const again: (MessageIdentity & { room: string })[] = []
     for (const { room, batch } of writes) {
       for (const { client, epoch, cseq } of [...batch.merged, ...batch.sends, ...targetsOf(batch)]) {
         const floor = roomOf(rooms, room).senders.get(senderKey(client, epoch))?.floor ?? 1
-        if (cseq < floor) again.push({ room, client, epoch, cseq })
+        if (cseq < floor && !isPublisherName(client)) again.push({ room, client, epoch, cseq })
       }
     }
     if (again.length === 0) return
@@ -163,7 +186,11 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
       const senders = changed.flatMap(({ room, senders: all }) =>
         [...all].filter(([, { changed: is }]) => is).map(([key, row]) => ({ room, ...named(key), ...saved(row) })),
       )
-      await tx.query(saveSenders, [region, JSON.stringify(senders)])
+      if (senders.length > 0) await tx.query(saveSenders, [region, JSON.stringify(senders)])
+      const published = changed.flatMap(({ room, published: all }) =>
+        all.map((each) => publishedElement(sql, room, each)),
+      )
+      if (published.length > 0) await tx.query(savePublished, [region, JSON.stringify(published)])
       for (const { room, at } of changed) await tx.query(saveRoom, [at, region, room])
     },
   }
@@ -172,6 +199,8 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
 type LogRow = RowOf<never, 'head' | 'now', 'room' | 'log'>
 
 type SenderRead = RowOf<'room' | 'client' | 'last_log', 'epoch' | 'floor' | 'last_n'>
+
+type PublishedRead = RowOf<'room' | 'client' | 'digest' | 'log', 'n'>
 
 type SessionRead = RowOf<'room' | 'client', 'generation'>
 
@@ -190,6 +219,7 @@ function emptyRoom(room: string, log: string): OpenRoom {
     heads: new Map(),
     changedLogs: new Set(),
     senders: new Map(),
+    published: [],
     sessions: new Map(),
     known: new Map(),
     stored: [],

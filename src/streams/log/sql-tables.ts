@@ -111,6 +111,27 @@ function sweeps(big: string): readonly string[] {
   ]
 }
 
+/**
+ * Messages of servers. Each has a sender of its own, so that these are many and are forgotten earlier than people, by the
+ * index. What the senders had of them goes: no version with them was released.
+ */
+function published({ text, integer: big }: ColumnTypes, busy: string): readonly string[] {
+  return [
+    `create table onceonly_stream_published (
+      region ${text} not null,
+      room ${text} not null,
+      client ${text} not null,
+      digest ${text} not null,
+      log ${text} not null,
+      n ${big} not null,
+      seen_at ${big} not null,
+      primary key (region, room, client)
+    ) ${busy}`,
+    'create index onceonly_stream_published_seen on onceonly_stream_published (region, room, seen_at)',
+    "delete from onceonly_stream_senders where client like 'pub~%'",
+  ]
+}
+
 /** Forward only: append, never change one that was released. */
 export const streamTables: readonly Migration[] = [
   {
@@ -129,5 +150,11 @@ export const streamTables: readonly Migration[] = [
     version: 3,
     oldestCode: 1,
     up: ({ types: { integer } }) => sweeps(integer),
+  },
+  {
+    version: 4,
+    oldestCode: 4,
+    up: ({ types, name }) => published(types, name === 'postgres' ? OFTEN_VACUUMED : ''),
+    encrypted: { onceonly_stream_published: { digest: 'secret' } },
   },
 ]

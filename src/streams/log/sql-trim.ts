@@ -35,34 +35,68 @@ export function createTrim(store: SqlStore, region: string) {
       select max(m.n) from onceonly_stream_entries as m
       where m.region = onceonly_stream_logs.region and m.room = onceonly_stream_logs.room
         and m.log = onceonly_stream_logs.log and m.at <= ?), trimmed) ${where}`
-  // The index of a sender is its place in the table, so that this looks at the whole room; it is done once in a while.
-  const forget = (table: string) => `delete from onceonly_stream_${table} ${where} and seen_at < ${now} - ?`
-
-  // A room whose last entries have just gone is due once more, for its final order; then when its clients are.
+  // A room whose last entries have just gone is due once more, for its final order; then when its senders are.
   const later = (from: string) => `update onceonly_stream_rooms set sweep_at = ${from} + ? ${where}
     and not exists (select 1 from onceonly_stream_entries ${where})`
-  const heard = (table: string) => `select min(seen_at) as seen_at from onceonly_stream_${table} ${where}`
-  const oldest = `coalesce((select min(seen_at) from (${heard('senders')} union all ${heard('sessions')}) as heard), ${now})`
+  const heard = (table: string) => `select min(seen_at) + ? as due from onceonly_stream_${table} ${where}`
+  const oldest = `coalesce((select min(due) from (${heard('senders')} union all ${heard('sessions')}
+    union all ${heard('published')}) as heard), ${now} + ?)`
+  const forgetting = createForgetting(store.sql, where)
 
-  return (room: string, { olderThanMs, mostEntries, clientsMs }: Retention): Promise<Trimmed> =>
-    ownTransaction(store, async (tx) => {
-      const place = [region, room]
+  return async (room: string, keep: Retention): Promise<Trimmed> => {
+    const { olderThanMs, mostEntries, clientsMs, publishedMs } = keep
+    const place = [region, room]
+    const forgotten = await forgetting(place, keep)
+    const removed = await ownTransaction(store, async (tx) => {
       // Locked as by a write, so that no reader finds a position whose entries are being removed.
       const statement = `select at from onceonly_stream_rooms ${where} ${hold}`
       const [head] = await tx.query<{ at: unknown }>(statement, place)
-      if (head === undefined) return { removed: 0, more: false }
+      if (head === undefined) return 0
       const [found] = await tx.query<{ at: unknown }>(last, [...place, olderThanMs, Number(head.at) - mostEntries])
-      let removed = 0
+      let gone = 0
       if (typeof found?.at === 'number' || typeof found?.at === 'string' || typeof found?.at === 'bigint') {
         const upTo = Number(found.at)
         await tx.query(mark, [upTo, ...place])
-        const gone = `delete from onceonly_stream_entries ${where} and at <= ? returning at`
-        removed = (await tx.query(gone, [...place, upTo])).length
+        const remove = `delete from onceonly_stream_entries ${where} and at <= ? returning at`
+        gone = (await tx.query(remove, [...place, upTo])).length
       }
-      await tx.query(forget('senders'), [...place, clientsMs])
-      await tx.query(forget('sessions'), [...place, clientsMs])
-      if (removed > 0) await tx.query(later(now), [streamLimits.orderRetainMs, ...place, ...place])
-      else await tx.query(later(oldest), [...place, ...place, clientsMs, ...place, ...place])
-      return { removed, more: removed >= limits.sweepRows }
+      if (gone > 0) await tx.query(later(now), [streamLimits.orderRetainMs, ...place, ...place])
+      else {
+        const dues = [clientsMs, ...place, clientsMs, ...place, publishedMs, ...place, clientsMs]
+        await tx.query(later(oldest), [...dues, 0, ...place, ...place])
+      }
+      return gone
     })
+    return { removed, more: Math.max(removed, forgotten) >= limits.sweepRows }
+  }
+}
+
+/**
+ * Forgets senders, a bounded number at a time and without the room's lock: what a write makes newer meanwhile stays, and
+ * what it has read already, it decides as if it had come a moment earlier.
+ */
+function createForgetting(sql: SqlSeam, where: string) {
+  const { now } = sql
+  // Of people there are few, and each message moves their time: an index of it would cost more than this search.
+  const silent = (table: string, key: string) => `delete from onceonly_stream_${table} ${where} and seen_at < ${now} - ?
+    and (${key}) in (select ${key} from onceonly_stream_${table} ${where} and seen_at < ${now} - ?
+      limit ${limits.sweepRows}) returning client`
+  const senders = silent('senders', 'client, epoch')
+  const sessions = silent('sessions', 'client')
+  // As many as may be known, counted from the newest; those of the same moment stay together.
+  const published = `delete from onceonly_stream_published ${where} and client in (
+      select client from onceonly_stream_published ${where} and (seen_at < ${now} - ? or seen_at < (
+        select seen_at from onceonly_stream_published ${where} order by seen_at desc limit 1 offset ?))
+      order by seen_at limit ${limits.sweepRows}) returning client`
+
+  return async (place: readonly string[], keep: Retention): Promise<number> => {
+    const { clientsMs, publishedMs, mostPublished } = keep
+    const old = [...place, clientsMs, ...place, clientsMs]
+    const counts = [
+      await sql.query(senders, old),
+      await sql.query(sessions, old),
+      await sql.query(published, [...place, ...place, publishedMs, ...place, mostPublished - 1]),
+    ]
+    return Math.max(...counts.map(({ length }) => length))
+  }
 }

@@ -3,6 +3,7 @@ import type { ExchangedEntry, Fork, RoomBatch, RoomWritten, SendRequest, SendRes
 import { withCause } from '../protocol/position.ts'
 import type { LogPlace, MessageIdentity } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
+import { isPublisherName } from '../protocol/published.ts'
 import { forkOf } from './fork.ts'
 import { type OpenRoom, senderKey } from './sql-state.ts'
 
@@ -65,8 +66,12 @@ function store(open: OpenRoom, entry: ExchangedEntry): StoredEntry {
   open.heads.set(log, n)
   open.changedLogs.add(log)
   if (!copy) {
-    open.senders.set(key, { floor: cseq + 1, last: { log, n }, changed: true })
-    open.known.set(identityText(entry), { place: { log, n }, digest: entry.digest })
+    const { digest } = entry
+    const place = { log, n }
+    const isPublished = isPublisherName(client)
+    open.senders.set(key, { floor: cseq + 1, last: place, changed: !isPublished })
+    open.known.set(identityText(entry), { place, digest })
+    if (isPublished) open.published.push({ client, digest, place })
   }
   const stored = { ...entry, at: open.at, copy }
   open.stored.push(stored)

@@ -9,6 +9,9 @@ const PREFIX = 'pub~'
 /** Leaves room in a name for the prefix and a digest. */
 export const PUBLISHER_CHARS_MOST = 32
 
+/** Each of its messages has a sender of its own, and is the only one of it. */
+export const PUBLISHED = { epoch: 1, cseq: 1 } as const
+
 export function isPublisherName(client: string): boolean {
   return client.startsWith(PREFIX)
 }

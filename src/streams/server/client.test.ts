@@ -220,7 +220,7 @@ test('an expired position starts over from a snapshot, and continues after it', 
   const { region, log } = openRegion({ snapshot: async () => 'all of it' })
   const ada = await follow(region)
   for (let number = 1; number <= 5; number++) await (await ada.client.send(number)).accepted
-  await log.trim('room', { olderThanMs: 1e9, mostEntries: 1, clientsMs: 1e9 })
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 1, clientsMs: 1e9, publishedMs: 1e9, mostPublished: 1e6 })
   const resets: unknown[] = []
   const seen: unknown[] = []
   const late = await follow(region, {
@@ -241,7 +241,7 @@ test('without a snapshot all is shown that the room still has, and nothing twice
   const there = { client: 'bob', epoch: 1, seen: {}, after: null, replyTo: null, acceptedAtMs: 0 }
   const merged = [1, 2].map((n) => ({ ...there, log: 'us.1', n, cseq: n, body: `us ${n}`, digest: `${n}` }))
   await log.write('room', { merged, sends: [] })
-  await log.trim('room', { olderThanMs: 1e9, mostEntries: 3, clientsMs: 1e9 })
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 3, clientsMs: 1e9, publishedMs: 1e9, mostPublished: 1e6 })
   const resets: unknown[] = []
   const begin = async (logs: Record<string, number> | null) => {
     const seen: Entry[] = []

@@ -11,7 +11,7 @@ import { isStreamName } from '../protocol/fields.ts'
 import { covers } from '../protocol/position.ts'
 import type { LogPlace, MessageIdentity, Position } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
-import { PUBLISHER_CHARS_MOST, publisherName } from '../protocol/published.ts'
+import { PUBLISHED, PUBLISHER_CHARS_MOST, publisherName } from '../protocol/published.ts'
 import type { RegionRooms } from './region-rooms.ts'
 import type { Room } from './room.ts'
 
@@ -149,7 +149,7 @@ function requestOf(room: string, body: unknown, { id, from = 'server', replyTo, 
   // Names of streams have no underscore.
   const ofId = sha256Base64Url(id).slice(0, DIGEST_CHARS).replaceAll('_', '.')
   const client = publisherName(from, ofId)
-  return { client, epoch: 1, cseq: 1, generation: null, replyTo: frame.replyTo, body: frame.body, digest }
+  return { client, ...PUBLISHED, generation: null, replyTo: frame.replyTo, body: frame.body, digest }
 }
 
 function frameText(body: unknown, replyTo: MessageIdentity | null, seen: Position): string {

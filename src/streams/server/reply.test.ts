@@ -53,7 +53,7 @@ test('a reply has its target among its causes, whatever its author claims to hav
   const seenOf = async (n: number) => (await log.read('room', n - 1, { entries: 1, bytes: 1 }))[0]?.seen
   assert.deepEqual([await seenOf(3), await seenOf(4)], [{ 'eu.1': 1 }, { 'eu.1': 3 }])
   // A target that was trimmed is covered by the last message of its sender.
-  await log.trim('room', { olderThanMs: 1e9, mostEntries: 0, clientsMs: 1e9 })
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 0, clientsMs: 1e9, publishedMs: 1e9, mostPublished: 1e6 })
   bob.say(reply(3, { client: 'ada', epoch: 1, cseq: 1 }))
   await until('accepted', () => bob.frames.some((frame) => frame.kind === 'ack' && frame.floor === 4))
   assert.deepEqual(await seenOf(5), { 'eu.1': 2 })

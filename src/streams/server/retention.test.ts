@@ -62,7 +62,7 @@ test('a region has a limit of rooms: for one more it closes an empty one, or red
 test('a new holder of the final order gives a place to every kept message', async () => {
   const log = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
   await filled(log, 3_000)
-  await log.trim('room', { olderThanMs: 1e9, mostEntries: 2_500, clientsMs: 1e9 })
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 2_500, clientsMs: 1e9, publishedMs: 1e9, mostPublished: 1e6 })
   const order = createMemoryOrderLog({ nowMs: () => performance.now() })
   // No other region has what was removed: this one does not wait for long.
   const { region } = openRegion({ log, order, bounds: { orderEveryMs: 5, orderLeaseMs: 20, dozeMs: 5 } })
@@ -121,7 +121,7 @@ test('a message removed before it has a place gets none from a new holder, which
   const log = createMemoryRoomLog({ region: 'eu', nowMs: () => nowMs })
   await log.write('room', { merged: there, sends: [] })
   await filled(log, 3)
-  await log.trim('room', { olderThanMs: 1e9, mostEntries: 1, clientsMs: 1e9 })
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 1, clientsMs: 1e9, publishedMs: 1e9, mostPublished: 1e6 })
   const order = createMemoryOrderLog({ nowMs: () => nowMs })
   // No other region has it: this one does not wait for long.
   const { region } = openRegion({ log, order, bounds: { orderEveryMs: 5, orderLeaseMs: 20, dozeMs: 5 } })

@@ -12,7 +12,10 @@ export interface RoomSweepOptions {
 
 /** Removes what is past its time, in open rooms and in abandoned ones. */
 export function createRoomSweep({ log, order, runtime, bounds, problem }: RoomSweepOptions): { stop(): void } {
-  const { retainMs, retainEntries: mostEntries, retainClientsMs: clientsMs, sweepRooms } = bounds
+  const { retainMs: olderThanMs, retainEntries: mostEntries, retainClientsMs: clientsMs, sweepRooms } = bounds
+  // What is kept is recognised, too: it may be replied to.
+  const publishedMs = Math.max(bounds.retainPublishedMs, olderThanMs)
+  const mostPublished = Math.max(bounds.retainPublished, mostEntries)
   let stopped = false
   let timer: Timer = next()
 
@@ -26,7 +29,7 @@ export function createRoomSweep({ log, order, runtime, bounds, problem }: RoomSw
   }
 
   async function sweep(room: string): Promise<void> {
-    await whole(() => log.trim(room, { olderThanMs: retainMs, mostEntries, clientsMs }))
+    await whole(() => log.trim(room, { olderThanMs, mostEntries, clientsMs, publishedMs, mostPublished }))
     if (order !== undefined) {
       await whole(() => order.trim(room, { olderThanMs: bounds.orderRetainMs, mostEntries }))
     }

@@ -147,7 +147,7 @@ test('an image that is larger than a message of the server arrives whole', share
       floor: index + 2,
       last: { log: 'us.1', n: index + 1 },
     }))
-  let image: RoomImage = { position: { 'us.1': 30_000 }, senders: senders(30_000) }
+  let image: RoomImage = { position: { 'us.1': 30_000 }, senders: senders(30_000), published: [] }
   const answer = (): PullAnswer => ({ kind: 'expired', image })
   const serving = there.exchange.serve({
     pull: async () => answer(),
@@ -158,7 +158,7 @@ test('an image that is larger than a message of the server arrives whole', share
   const request = { room: ROOM, position: {}, all: false }
   const pull = () => here.exchange.pull('us', request)
   assert.deepEqual(await Promise.all([pull(), pull()]), [answer(), answer()])
-  image = { position: { 'us.1': 1 }, senders: senders(1) }
+  image = { position: { 'us.1': 1 }, senders: senders(1), published: [] }
   assert.deepEqual(await pull(), answer())
 
   const claim = { client: 'ada', epoch: 1, generation: 6, instance: 'i' }

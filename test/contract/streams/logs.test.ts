@@ -14,7 +14,13 @@ onEverySqlStore('a region that fell too far behind continues from the snapshot o
   await us.enter('room', { client: 'ann', epoch: 1, generation: 1, instance: 'tab' })
   const message = { client: 'ann', epoch: 1, generation: 1, seen: {}, replyTo: null, body: 'hello', digest: 'hello' }
   for (let cseq = 1; cseq <= 4; cseq++) await us.write('room', { merged: [], sends: [{ ...message, cseq }] })
-  await us.trim('room', { olderThanMs: MINUTE_MS, mostEntries: 1, clientsMs: MINUTE_MS })
+  await us.trim('room', {
+    olderThanMs: MINUTE_MS,
+    mostEntries: 1,
+    clientsMs: MINUTE_MS,
+    publishedMs: MINUTE_MS,
+    mostPublished: 1e6,
+  })
   const usLog = (await us.open('room')).log
   assert.deepEqual(await us.find('room', {}), { kind: 'expired', removed: { [usLog]: 3 } })
   await eu.adopt('room', await us.image('room'))

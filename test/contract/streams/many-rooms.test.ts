@@ -66,11 +66,16 @@ test('no statement of a room goes through the rooms of others', () =>
     await log.find('one', (await log.open('one')).position)
     await order.claim('one', 'eu', 60_000)
     await order.places('one', [{ client: 'ann', epoch: 1, cseq: 1 }])
+    const server = { ...message, client: 'pub~server~id', generation: null }
+    await log.write('one', { merged: [], sends: [server] })
+    const recognised = { clientsMs: 60_000, publishedMs: 60_000, mostPublished: 10 }
+    await log.trim('one', { olderThanMs: 60_000, mostEntries: 1, ...recognised })
+    await log.adopt('two', await log.image('one'))
     for (const ear of ears) ear?.stop()
 
     const plans: string[] = []
     for (const statement of statements) {
-      if (!/^\s*(select|insert|update)/i.test(statement) || !statement.includes('onceonly_stream_')) continue
+      if (!/^\s*(select|insert|update|delete)/i.test(statement) || !statement.includes('onceonly_stream_')) continue
       const marks = statement.split('?').length - 1
       const values = Array.from({ length: marks }, () => '[]')
       const steps = await given.store.sql.query<{ detail: string }>(`explain query plan ${statement}`, values)

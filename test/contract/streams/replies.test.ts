@@ -37,7 +37,13 @@ onEverySqlStore('a reply is stored with its target among its causes, or refused'
   const { stored } = await log.write('room', { merged: [], sends: [...pair, reply] })
   assert.deepEqual(stored.at(-1)?.seen, { [own]: 5 })
   // The first is gone; the last of its sender comes after it everywhere.
-  await log.trim('room', { olderThanMs: 60_000, mostEntries: 0, clientsMs: 60_000 })
+  await log.trim('room', {
+    olderThanMs: 60_000,
+    mostEntries: 0,
+    clientsMs: 60_000,
+    publishedMs: 60_000,
+    mostPublished: 1e6,
+  })
   assert.deepEqual(await write('bob', 3, 1), { kind: 'accepted', seen: { [own]: 5 } })
 })
 

@@ -8,7 +8,7 @@ const EPOCH = 100_000
 export const sameNames = { ...createRuntime(), random: () => 1 / 36 }
 const MINUTE_MS = 60_000
 const STEPS = 25
-const published = { client: 'pub~server~id', epoch: 1, cseq: 1, generation: null, seen: {}, replyTo: null }
+const published = { epoch: 1, cseq: 1, generation: null, seen: {}, replyTo: null }
 const WHOLE = { entries: 1_000, bytes: 1_000_000 }
 
 export interface ComparedLogs {
@@ -49,7 +49,11 @@ async function stateOf(log: RoomLog, room: string): Promise<string> {
 }
 
 function sorted(image: RoomImage): RoomImage {
-  return { ...image, senders: image.senders.toSorted((a, b) => (a.client + a.epoch < b.client + b.epoch ? -1 : 1)) }
+  return {
+    ...image,
+    senders: image.senders.toSorted((a, b) => (a.client + a.epoch < b.client + b.epoch ? -1 : 1)),
+    published: image.published.toSorted((a, b) => (a.client < b.client ? -1 : 1)),
+  }
 }
 
 async function answered(asked: Promise<unknown>): Promise<string> {
@@ -78,7 +82,10 @@ function createHistory(random: Random, room: string, peer: RoomLog) {
     const generation = (generations.get(client) ?? 1) - (random.chance(0.05) ? 1 : 0)
     const replyTo = random.chance(0.3) ? { client: 'ann', epoch: 1, cseq: 1 } : null
     // Now and then it is a server: it needs no session.
-    if (random.chance(0.1)) return { ...published, body: { text }, digest: encodeURIComponent(text) }
+    if (random.chance(0.1)) {
+      const name = `pub~server~${random.below(3)}`
+      return { ...published, client: name, body: { text }, digest: encodeURIComponent(text) }
+    }
     return {
       client,
       epoch: 1,
@@ -101,6 +108,10 @@ function createHistory(random: Random, room: string, peer: RoomLog) {
     const body = { text: random.chance(0.2) ? 'something else' : `${client} ${floor}` }
     const written = { client, epoch: 1, cseq: floor, generation: floor, seen: {}, replyTo: null, body }
     await peer.write(room, { merged: [], sends: [{ ...written, digest: encodeURIComponent(body.text) }] })
+    if (random.chance(0.3)) {
+      const client = `pub~server~${random.below(3)}`
+      await peer.write(room, { merged: [], sends: [{ ...published, client, body: 'theirs', digest: 'theirs' }] })
+    }
     // Some are repeated, and sometimes the next one is missing: then nothing of the write is taken.
     const again = random.chance(0.3) ? random.below(4) : 0
     const all = await peer.read(room, Math.max(0, merged - again), WHOLE)
@@ -112,9 +123,9 @@ function createHistory(random: Random, room: string, peer: RoomLog) {
 
   /** What the peer would give to a region that cannot go back as far; it says something about this region's log, too. */
   async function adopt(): Promise<(log: RoomLog) => Promise<unknown>> {
-    const { position, senders } = await peer.image(room)
+    const { position, ...known } = await peer.image(room)
     merged = Math.max(merged, position['us.1'] ?? 0)
-    const image = { position: { ...position, [`eu.${EPOCH}`]: 99 }, senders }
+    const image = { position: { ...position, [`eu.${EPOCH}`]: 99 }, ...known }
     return async (log) => {
       await log.adopt(room, image)
       return log.image(room).then(sorted)
@@ -155,7 +166,9 @@ function createHistory(random: Random, room: string, peer: RoomLog) {
         return (log) => log.find(room, position)
       }
       if (dice === 8) {
-        const keep = { olderThanMs: 5 * MINUTE_MS, mostEntries: random.pick([3, 10, 100]), clientsMs: 11 * MINUTE_MS }
+        const mostEntries = random.pick([3, 10, 100])
+        const recognised = { clientsMs: 11 * MINUTE_MS, publishedMs: 9.5 * MINUTE_MS, mostPublished: 1_000 }
+        const keep = { olderThanMs: 5 * MINUTE_MS, mostEntries, ...recognised }
         return (log) => log.trim(room, keep)
       }
       const after = random.below(8)

@@ -93,6 +93,11 @@ const write: readonly Rule[] = [
     find: '?.place ?? sender.last',
     replace: '?.place ?? { log: open.log, n: 0 }',
   },
+  {
+    name: 'a message of a server is not recognised',
+    find: 'if (isPublished) open.published.push({ client, digest, place })',
+    replace: '',
+  },
 ]
 
 const log: readonly Rule[] = [
@@ -158,6 +163,11 @@ const image: readonly Rule[] = [
     replace: 'where true`',
   },
   {
+    name: 'an image leaves out messages of servers',
+    find: 'published: published.map(',
+    replace: 'published: published.slice(1).map(',
+  },
+  {
     name: "a peer knows this region's own log better",
     find: '.filter(([log]) => log !== own?.log)',
     replace: '',
@@ -174,6 +184,21 @@ const trim: readonly Rule[] = [
     name: 'the newest goes with the oldest',
     find: 'Number(head.at) - mostEntries]',
     replace: 'Number(head.at) - mostEntries + 1]',
+  },
+  {
+    name: 'messages of servers are forgotten with their entries',
+    find: '...place, publishedMs, ...place, mostPublished - 1]',
+    replace: '...place, keep.olderThanMs, ...place, mostPublished - 1]',
+  },
+  {
+    name: 'messages of servers are not forgotten',
+    find: '...place, publishedMs, ...place, mostPublished - 1]',
+    replace: '...place, 1e12, ...place, mostPublished - 1]',
+  },
+  {
+    name: 'people are not forgotten',
+    find: 'const old = [...place, clientsMs, ...place, clientsMs]',
+    replace: 'const old = [...place, 1e12, ...place, 1e12]',
   },
 ]
 
