@@ -3,7 +3,7 @@ import type { LedgerRecord } from '../core/record.ts'
 import { goneAtOf } from '../core/record.ts'
 
 /**
- * How many of the latest acknowledged records a process remembers. What a failover forgets are the last records before
+ * How many of the latest acknowledgements a process remembers, of claims, renewals and outcomes alike. What a failover forgets are the last records before
  * it, so that the newest are the ones to look for; the question for all of them is one statement of some kilobytes.
  */
 const REMEMBERED_MOST = 512

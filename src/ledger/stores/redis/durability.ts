@@ -1,6 +1,6 @@
 import type { Call } from '../../store/port.ts'
 import type { Core } from './core.ts'
-import { fieldsOf, KEEPS } from './info.ts'
+import { infoOf, KEEPS } from './info.ts'
 
 /** Something that the settings of a server may lose, and what prevents it. */
 export interface DurabilityRisk {
@@ -12,11 +12,13 @@ export interface DurabilityRisk {
 
 /** Whether this Redis keeps what it acknowledges. The store's promises hold as long as it does. */
 export interface Durability {
+  /** False as soon as one of the nodes that hold records has it off. */
   readonly appendOnly: boolean
   /** `always`, `everysec` or `no`; null where the server does not say. */
   readonly fsync: string | null
   /** `noeviction`, or what it throws away when its memory is full. */
   readonly eviction: string
+  /** Of the node that has most of them. */
   readonly replicas: number
   /** `min-replicas-to-write`: with fewer replicas that follow closely, writes are refused. Null where the server does not say. */
   readonly minReplicas: number | null
@@ -28,18 +30,19 @@ export interface Durability {
 
 export function readDurability(core: Core, call: Call): Promise<Durability> {
   return core.call(call, async (deadline) => {
-    const info = fieldsOf(String(await core.connection.send('INFO', ['everything'], deadline, 'no')))
-    // Hosted servers often forbid CONFIG.
+    const infos = await Promise.all(core.names.buckets.map((bucket) => infoOf(core.connection, bucket, deadline)))
+    // Hosted servers often forbid CONFIG, and a script may not ask for it: in a cluster, one node answers for all.
     const setting = async (name: string): Promise<string | null> => {
       const config = await core.connection.send('CONFIG', ['GET', name], deadline, 'no').catch(() => [])
       return Array.isArray(config) && typeof config[1] === 'string' ? config[1] : null
     }
     const minReplicas = await setting('min-replicas-to-write')
+    const evictions = infos.map((info) => info.get('maxmemory_policy') ?? 'unknown')
     const found = {
-      appendOnly: info.get('aof_enabled') === '1',
+      appendOnly: infos.every((info) => info.get('aof_enabled') === '1'),
       fsync: await setting('appendfsync'),
-      eviction: info.get('maxmemory_policy') ?? 'unknown',
-      replicas: Number(info.get('connected_slaves') ?? 0),
+      eviction: evictions.find((policy) => policy !== KEEPS) ?? KEEPS,
+      replicas: Math.max(...infos.map((info) => Number(info.get('connected_slaves') ?? 0))),
       minReplicas: minReplicas === null ? null : Number(minReplicas),
     }
     const risks = risksOf(found)

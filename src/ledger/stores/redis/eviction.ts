@@ -1,18 +1,7 @@
-import { createHash } from 'node:crypto'
 import { OnceError } from '../../core/errors.ts'
 import type { CallDeadline, Connection } from './connection.ts'
-import { fieldsOf, KEEPS } from './info.ts'
+import { infoOf, KEEPS } from './info.ts'
 import type { Names } from './names.ts'
-import type { Script } from './script.ts'
-
-/** In a script, because its key leads to the node that holds the bucket. It writes nothing, and makes no bucket. */
-const lua = `return redis.call('INFO', 'memory')`
-const script: Script = {
-  lua,
-  sha: createHash('sha1').update(lua).digest('hex'),
-  whenLost: 'no',
-  sharedKeys: ({ meta }) => [meta],
-}
 
 /**
  * Every policy but one removes records, which have an expiry, as soon as memory is full: their effects would run again without a
@@ -25,15 +14,15 @@ export async function refuseEviction(
   { buckets }: Names,
   deadline: CallDeadline,
 ): Promise<void> {
-  const policies = await Promise.all(
-    buckets.map(async (bucket) => {
+  const infos = await Promise.all(
+    buckets.map((bucket) =>
       // A server that does not show its settings is not refused: `doctor` says so.
-      const info = await connection
-        .run(script, [script.sha, '1', bucket.meta], deadline)
-        .catch((error: unknown) => (isForbidden(error) ? '' : Promise.reject(error)))
-      return fieldsOf(String(info)).get('maxmemory_policy') ?? KEEPS
-    }),
+      infoOf(connection, bucket, deadline).catch((error: unknown) =>
+        isForbidden(error) ? null : Promise.reject(error),
+      ),
+    ),
   )
+  const policies = infos.map((info) => info?.get('maxmemory_policy') ?? KEEPS)
   const evicting = policies.find((policy) => policy !== KEEPS)
   if (evicting === undefined) return
   const text = `\`maxmemory-policy\` of this Redis is \`${evicting}\`: it removes records when its memory is full, and their effects run again.`

@@ -78,6 +78,28 @@ describe('a cluster of three nodes', () => {
     }
   })
 
+  test('one node of the cluster that may lose or remove records is named', async (t) => {
+    const cluster = clusterOf(t)
+    if (cluster === null) return
+    const [, , last] = admins
+    if (last === undefined) return assert.fail('there is no third node')
+    for (const [setting, unsafe, risk] of [
+      ['appendonly', 'no', /appendonly.*is off/],
+      ['maxmemory-policy', 'allkeys-lru', /maxmemory-policy.*allkeys-lru/],
+    ] as const) {
+      const store = redisStore(cluster, { prefix: `durable-${setting}`, buckets: 16, allowEviction: true })
+      t.after(() => store.stop())
+      const found = async () =>
+        (await store.durability({ timeoutMs: 10_000 })).risks.filter(({ found }) => risk.test(found))
+      const [, safe] = (await last.config('GET', setting)) as [string, string]
+      assert.deepEqual(await found(), [], setting)
+      await last.config('SET', setting, unsafe)
+      t.after(() => last.config('SET', setting, safe))
+      assert.equal((await found()).length, 1, setting)
+      await last.config('SET', setting, safe)
+    }
+  })
+
   test('buckets that move to another node in mid-load: every key has one effect, and its answer is found again', async (t) => {
     const cluster = clusterOf(t)
     if (cluster === null) return
