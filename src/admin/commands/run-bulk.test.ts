@@ -96,3 +96,19 @@ test('a bulk action needs to know which runs, and asks before it begins', async 
   const few = await commands.run('runs.cancel', { definition: 'pay', limit: 1, preview: true }, caller)
   assert.equal(few.more, true)
 })
+
+test('runs are found by the time in which they began', async (context) => {
+  await using opened = await openRuns(context)
+  const { commands } = opened
+  const ids = async (given: Readonly<Record<string, unknown>>) =>
+    (await commands.run('runs', given, caller)).rows.map(({ runId }) => runId).toSorted()
+  const { rows } = await commands.run('runs', {}, caller)
+  const last = Math.max(...rows.map(({ startedAt }) => startedAt))
+  const isLast = ({ startedAt }: { readonly startedAt: number }) => startedAt === last
+  const idsOf = (some: typeof rows) => some.map(({ runId }) => runId).toSorted()
+  assert.deepEqual(await ids({ since: last }), idsOf(rows.filter(isLast)))
+  assert.deepEqual(await ids({ before: last }), idsOf(rows.filter((row) => !isLast(row))))
+  assert.deepEqual(await ids({ since: last, before: last }), [])
+  assert.deepEqual(await ids({ before: new Date(last + 1).toISOString() }), idsOf(rows))
+  await assert.rejects(ids({ before: 'yesterday' }), BadArguments)
+})

@@ -3,7 +3,6 @@ import { limits } from '../../ledger/core/limits.ts'
 import type { RunView } from '../../runs/view.ts'
 import { texts, type Values, whole, withDefault } from './argument.ts'
 import { act, type Context, given } from './command.ts'
-import { since } from './paging.ts'
 import { badArgument, notFound } from './refusal.ts'
 import { filtersOf, runFilter, runsOf } from './run-filter.ts'
 
@@ -65,13 +64,13 @@ function bulk(how: How, summary: string) {
   return act({
     summary,
     details:
-      'Name the runs, or say which by --state, --definition, --queue, --scope or --since. --preview shows them first.',
+      'Name the runs, or say which by --state, --definition, --queue, --scope, --since or --before. --preview shows them first.',
     arguments: picked,
     words: ['runIds'],
     needs: ['runs'],
     find: (context, args) => pick(how, context, args),
     forViewer: (found) => found,
-    target: ({ runIds: _ids, limit: _limit, since: _since, ...filter }, { rows }) => ({
+    target: ({ runIds: _ids, limit: _limit, since: _since, before: _before, ...filter }, { rows }) => ({
       ...given(filter),
       runs: rows.filter(({ result }) => result === 'would_change').length,
     }),
@@ -115,17 +114,14 @@ async function named(context: Context, { runIds, limit: _limit, ...filters }: Va
 
 async function matching(context: Context, args: Values<typeof picked>): Promise<Picked> {
   const { runIds: _ids, limit, ...filters } = args
-  const { since: from } = filters
   if (Object.values(filters).every((filter) => filter === undefined)) {
     throw badArgument(
       'runIds',
-      'is missing. Name runs, or say which: --state, --definition, --queue, --parent, --attributes, --scope or --since',
+      'is missing. Name runs, or say which: --state, --definition, --queue, --parent, --attributes, --scope, --since or --before',
     )
   }
-  const page = await runsOf(context).list({ limit, ...filtersOf(filters) })
-  const runs = await since(context, from, page.runs, ({ startedAt }) => startedAt)
-  // Newest first: what is older than the time ends the list.
-  return { runs, more: page.cursor !== null && runs.length === page.runs.length }
+  const { runs, cursor } = await runsOf(context).list({ limit, ...(await filtersOf(context, filters)) })
+  return { runs, more: cursor !== null }
 }
 
 function previewOf(how: How, run: Summary): BulkRun {

@@ -2,7 +2,7 @@ import { limits, MINUTE } from '../../ledger/core/limits.ts'
 import type { RunView } from '../../runs/view.ts'
 import { flag, json, optional, text, whole, withDefault } from './argument.ts'
 import { act, type CommandParts, type Context, given, read, type StepResolution } from './command.ts'
-import { paging, timeOf } from './paging.ts'
+import { paging } from './paging.ts'
 import { FOUND_FAILED, resolution } from './record-actions.ts'
 import { notFound } from './refusal.ts'
 import { bulkRunCommands } from './run-bulk.ts'
@@ -23,17 +23,13 @@ export const runCommands = {
     },
     needs: ['runs'],
     path: '/runs',
-    async read(context, { stuck, since: from, limit, cursor = null, ...filters }) {
-      const page = await runsOf(context).list({ limit, cursor, ...filtersOf(filters) })
-      const oldest = await timeOf(context, from)
+    async read(context, { stuck, limit, cursor = null, ...filters }) {
+      const page = await runsOf(context).list({ limit, cursor, ...(await filtersOf(context, filters)) })
       const late = stuck ? (await context.admin.now()) - STUCK_MS : null
       const rows = page.runs
-        .filter(({ startedAt }) => oldest === undefined || startedAt >= oldest)
         .filter(({ dueAt }) => late === null || (dueAt !== null && dueAt < late))
         .map(({ input: _input, result: _result, ...run }) => run)
-      // Newest first: what follows a run that is too old is older still.
-      const isOver = oldest !== undefined && (page.runs.at(-1)?.startedAt ?? oldest) < oldest
-      return { rows, cursor: isOver ? null : page.cursor }
+      return { rows, cursor: page.cursor }
     },
   }),
   run: read({
