@@ -1,16 +1,26 @@
+import { useState } from 'preact/hooks'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
+import { ActionDialog } from '../../parts/dialog.tsx'
 import { countText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/timeline.tsx'
-import { type AnswerOf, question } from '../api.ts'
+import { type AnswerOf, act, question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Loaded, Page } from '../page.tsx'
+import { useMayAct } from '../session.tsx'
+
+interface Chosen {
+  readonly name: string
+  readonly how: 'pause' | 'resume'
+}
 
 /** Queues of runs, with what waits in each and why. */
 export function QueuesPage() {
   const now = useNow()
+  const mayAct = useMayAct()
+  const [chosen, choose] = useState<Chosen | null>(null)
   const [asked, again] = useAsk<AnswerOf<'queue.list'>>(question('/queues'))
   return (
     <Page title="Queues" about={<a href={addressOf(['runs'])}>Runs</a>}>
@@ -31,13 +41,20 @@ export function QueuesPage() {
                     <th class="number">Running</th>
                     <th class="number">Unknown</th>
                     <th>Oldest waits since</th>
+                    {mayAct ? (
+                      <th>
+                        <span class="visually-hidden">Actions</span>
+                      </th>
+                    ) : null}
                   </tr>
                 </thead>
                 <tbody>
                   {queues.map(({ name, paused, waiting, blocked, delayed, running, unknown, waitingSince }) => (
                     <tr key={name} class={unknown > 0 ? 'alarming' : ''}>
                       <td>
-                        <code>{name}</code>
+                        <a href={addressOf(['runs'], { queue: name })}>
+                          <code>{name}</code>
+                        </a>
                       </td>
                       <td>
                         <Badge tone={paused ? 'wait' : 'good'}>{paused ? 'paused' : 'active'}</Badge>
@@ -48,6 +65,17 @@ export function QueuesPage() {
                       <td class="number">{countText(running)}</td>
                       <td class="number">{countText(unknown)}</td>
                       <td>{waitingSince === null ? 'none' : <Time atMs={waitingSince} nowMs={now} />}</td>
+                      {mayAct ? (
+                        <td class="acts">
+                          <button
+                            type="button"
+                            aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}
+                            onClick={() => choose({ name, how: paused ? 'resume' : 'pause' })}
+                          >
+                            {paused ? 'Resume' : 'Pause'}
+                          </button>
+                        </td>
+                      ) : null}
                     </tr>
                   ))}
                 </tbody>
@@ -56,6 +84,24 @@ export function QueuesPage() {
           }
         </Loaded>
       </CardBox>
+      {chosen === null ? null : (
+        <ActionDialog
+          title={`${chosen.how === 'pause' ? 'Pause' : 'Resume'} the queue ${chosen.name}?`}
+          confirm={chosen.how === 'pause' ? 'Pause the queue' : 'Resume the queue'}
+          isDangerous={chosen.how === 'pause'}
+          act={async () => {
+            await act({ action: `queue.${chosen.how}`, name: chosen.name })
+            again()
+          }}
+          close={() => choose(null)}
+        >
+          <p>
+            {chosen.how === 'pause'
+              ? 'No run of it begins until it is resumed. Runs that have begun continue, and new ones may be enqueued.'
+              : 'Its runs begin again, within its limits.'}
+          </p>
+        </ActionDialog>
+      )}
     </Page>
   )
 }
