@@ -46,8 +46,15 @@ export function ProgressBar({ leads, progress }: Pick<Standing, 'leads' | 'progr
 /** A stream that was refused, or lost for good, is opened again this much later. */
 const againMs = 5_000
 
-/** The standing of a campaign, kept up to date while its page is looked at. Null until the server has said something. */
-export function useStanding(runId: string): { readonly standing: Standing | null; readonly isLive: boolean } {
+/**
+ * The standing of a campaign, kept up to date while its page is looked at. Null until the server has said something.
+ *
+ * @param turn another one follows a campaign again that had ended
+ */
+export function useStanding(
+  runId: string,
+  turn: number,
+): { readonly standing: Standing | null; readonly isLive: boolean } {
   const [seen, setSeen] = useState<{ standing: Standing | null; isLive: boolean }>({ standing: null, isLive: false })
   useEffect(() => {
     let source: EventSource | null = null
@@ -87,6 +94,6 @@ export function useStanding(runId: string): { readonly standing: Standing | null
       window.removeEventListener('pagehide', close)
       close()
     }
-  }, [runId])
+  }, [runId, turn])
   return seen
 }

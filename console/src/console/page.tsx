@@ -84,6 +84,7 @@ interface Filter {
   readonly value: string
   /** Choices; without them, anything may be typed. */
   readonly choices?: readonly { readonly value: string; readonly text: string }[]
+  readonly type?: 'datetime-local'
 }
 
 interface FiltersProps {
@@ -95,12 +96,13 @@ interface FiltersProps {
 export function Filters({ filters, change }: FiltersProps) {
   return (
     <div class="filters" role="group" aria-label="Filters">
-      {filters.map(({ name, label, value, choices }) => (
+      {filters.map(({ name, label, value, choices, type }) => (
         <div class="field" key={name}>
           <label for={`filter-${name}`}>{label}</label>
           {choices === undefined ? (
             <input
               id={`filter-${name}`}
+              {...(type === undefined ? {} : { type })}
               value={value}
               autocomplete="off"
               spellcheck={false}

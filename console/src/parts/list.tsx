@@ -85,15 +85,20 @@ function pageOf(path: string, cursor: string | null): string {
 const EXPORT_ROWS = 10_000
 
 /** Every row of a list, page by page; the first ten thousand of a longer one. */
-export async function allRows(path: string): Promise<readonly unknown[]> {
-  const rows: unknown[] = []
+export function allRows(path: string): Promise<readonly unknown[]> {
+  return listed(path, EXPORT_ROWS)
+}
+
+/** The first rows of a list, page by page. */
+export async function listed<Row>(path: string, most: number, signal?: AbortSignal): Promise<readonly Row[]> {
+  const rows: Row[] = []
   let cursor: string | null = null
   do {
-    const page: ListPage<unknown> = await nextRows<unknown>(path, cursor)
+    const page: ListPage<Row> = await nextRows<Row>(path, cursor, signal)
     rows.push(...page.rows)
     cursor = page.cursor
-  } while (cursor !== null && rows.length < EXPORT_ROWS)
-  return rows.slice(0, EXPORT_ROWS)
+  } while (cursor !== null && rows.length < most)
+  return rows.slice(0, most)
 }
 
 interface ListViewProps<Row> {

@@ -1,15 +1,10 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { Refused } from '../../parts/ask.ts'
 import { ActionDialog } from '../../parts/dialog.tsx'
 import { countText } from '../../parts/format.ts'
 import { ShortId } from '../../parts/short-id.tsx'
 import { Loading } from '../../parts/states.tsx'
-import { type AnswerOf, act } from '../api.ts'
-
-export type BulkHow = 'cancel' | 'resume' | 'retry'
-
-type BulkAnswer = AnswerOf<'runs.cancel'>
-type BulkRun = BulkAnswer['rows'][number]
+import { type BulkHow, bulkWords, changeAll, type Found, type Left, lookFor } from './bulk.ts'
 
 interface BulkDialogProps {
   readonly how: BulkHow
@@ -21,58 +16,47 @@ interface BulkDialogProps {
 
 type Preview =
   | { readonly kind: 'looking' }
-  | { readonly kind: 'found'; readonly runs: readonly BulkRun[]; readonly more: boolean }
+  | ({ readonly kind: 'found' } & Found)
   | { readonly kind: 'refused'; readonly why: string }
 
-/** As many as one command changes. */
-const runsMost = 500
-
-const words = {
-  cancel: {
-    title: 'Cancel the runs that match?',
-    confirm: 'Cancel',
-    about: 'No further step is started. Completed steps are not undone.',
-    states: ['queued', 'running', 'sleeping', 'unknown'],
-  },
-  resume: {
-    title: 'Resume the runs that match?',
-    confirm: 'Resume',
-    about: 'Each continues at its failed steps, with new attempts under the same keys. Fix the cause first.',
-    states: ['failed', 'unknown'],
-  },
-  retry: {
-    title: 'Retry the runs that match now?',
-    confirm: 'Retry',
-    about: 'Steps that wait for their next attempt are tried at once, under the same keys.',
-    states: ['sleeping'],
-  },
-} as const
+/** As many as a person reads through; the others are counted. */
+const NAMED = 100
 
 /** Shows which runs would be changed, and then changes exactly those, whatever has begun to match meanwhile. */
 export function BulkDialog({ how, filter, done, close }: BulkDialogProps) {
   const [preview, setPreview] = useState<Preview>({ kind: 'looking' })
-  const [left, setLeft] = useState<readonly BulkRun[]>([])
-  const { title, confirm, about, states } = words[how]
+  const [changed, setChanged] = useState<number | null>(null)
+  const [left, setLeft] = useState<readonly Left[]>([])
+  const leaving = useRef(new AbortController()).current
+  const { title, confirm, about } = bulkWords[how]
   useEffect(() => {
-    look(how, filter, states).then(setPreview, (error: unknown) =>
-      setPreview({ kind: 'refused', why: error instanceof Refused ? error.message : String(error) }),
+    lookFor(how, filter, leaving.signal).then(
+      (found) => setPreview({ kind: 'found', ...found }),
+      (error: unknown) =>
+        setPreview({ kind: 'refused', why: error instanceof Refused ? error.message : String(error) }),
     )
+    return () => leaving.abort()
   }, [])
   const runs = preview.kind === 'found' ? preview.runs : []
   const change = async () => {
-    const runIds = runs.map(({ runId }) => runId)
-    const { rows } = await act<BulkAnswer>({ action: `runs.${how}`, runIds })
-    done()
-    const unchanged = rows.filter(({ result }) => result !== 'changed')
-    setLeft(unchanged)
-    if (unchanged.length > 0) throw new Refused(409, `${unchanged.length} of ${rows.length} stay as they are.`)
+    setChanged(0)
+    try {
+      const unchanged = await changeAll(how, runs, leaving.signal, setChanged)
+      setLeft(unchanged)
+      if (unchanged.length > 0) {
+        throw new Refused(409, `${countText(unchanged.length)} of ${countText(runs.length)} stay as they are.`)
+      }
+    } finally {
+      done()
+    }
   }
+  const named = left.length > 0 ? left : runs
   return (
     <ActionDialog
       title={title}
       confirm={runs.length === 0 ? confirm : `${confirm} ${countText(runs.length)}`}
       isDangerous={how === 'cancel'}
-      isReady={runs.length > 0 && left.length === 0}
+      isReady={runs.length > 0 && changed === null}
       act={change}
       close={close}
     >
@@ -82,13 +66,19 @@ export function BulkDialog({ how, filter, done, close }: BulkDialogProps) {
       {preview.kind === 'found' ? (
         <>
           <p class="soft">{previewText(preview)}</p>
-          <ul class="preview" tabIndex={0} aria-label="Runs that would change">
-            {(left.length > 0 ? left : runs).map(({ runId, definition, state, note }) => (
-              <li key={runId}>
-                <ShortId id={runId} />
-                <span class="faint">{note ?? `${definition}, ${state}`}</span>
+          {changed === null ? null : <Advance of={runs.length} done={changed} />}
+          <ul
+            class="preview"
+            tabIndex={0}
+            aria-label={left.length > 0 ? 'Runs that stay as they are' : 'Runs that would change'}
+          >
+            {named.slice(0, NAMED).map((run) => (
+              <li key={run.runId}>
+                <ShortId id={run.runId} />
+                <span class="faint">{'note' in run ? run.note : `${run.definition}, ${run.state}`}</span>
               </li>
             ))}
+            {named.length > NAMED ? <li class="faint">{`and ${countText(named.length - NAMED)} more`}</li> : null}
           </ul>
         </>
       ) : null}
@@ -96,33 +86,17 @@ export function BulkDialog({ how, filter, done, close }: BulkDialogProps) {
   )
 }
 
-function previewText({ runs, more }: Extract<Preview, { kind: 'found' }>): string {
+function Advance({ of, done }: { readonly of: number; readonly done: number }) {
+  const words = `${countText(done)} of ${countText(of)} runs`
+  return (
+    <span class="advance">
+      <progress max={of} value={done} aria-label={words} />
+      <span role="status">{words}</span>
+    </span>
+  )
+}
+
+function previewText({ runs, more }: Found): string {
   const count = runs.length === 1 ? '1 run' : `${countText(runs.length)} runs`
   return `Preview: ${count}${more ? ', the newest; repeat it for the others' : ''}`
-}
-
-/** A list without a filter stands for all runs in the states that can be changed this way. */
-async function look(
-  how: BulkHow,
-  { state = '', stuck: _stuck, ...rest }: Readonly<Record<string, string>>,
-  states: readonly string[],
-): Promise<Preview> {
-  const chosen = state === '' ? states : states.filter((each) => each === state)
-  if (chosen.length === 0) return { kind: 'refused', why: `Runs that are ${state} cannot be changed this way.` }
-  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== ''))
-  const pages = await Promise.all(
-    chosen.map((each) =>
-      act<BulkAnswer>({ action: `runs.${how}`, ...given, state: each, limit: runsMost, preview: true }).catch(nothing),
-    ),
-  )
-  const found = pages.flatMap(({ rows }) => rows).filter(({ result }) => result === 'would_change')
-  const runs = found.slice(0, runsMost)
-  if (runs.length === 0) return { kind: 'refused', why: `No run that matches is ${states.join(' or ')}.` }
-  return { kind: 'found', runs, more: pages.some(({ more }) => more) || found.length > runsMost }
-}
-
-/** No match is no failure, as long as another state has some. */
-function nothing(error: unknown): BulkAnswer {
-  if (error instanceof Refused && error.status === 404) return { rows: [], more: false }
-  throw error
 }

@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { countText } from '../../parts/format.ts'
@@ -8,21 +9,27 @@ import { question } from '../api.ts'
 import { type Campaign, ProgressBar, useStanding } from '../campaign.tsx'
 import { useNow } from '../live.ts'
 import { CardBox, Facts, Loaded, Page } from '../page.tsx'
+import { useMayAct } from '../session.tsx'
 import { runTone } from '../states.ts'
+import { RunDialog } from './run-actions.tsx'
 
 /** One campaign, followed live. */
 export function CampaignPage({ runId }: { readonly runId: string }) {
   const [asked, again] = useAsk<Campaign>(question(`/campaigns/${encodeURIComponent(runId)}`))
   return (
     <Loaded asked={asked} again={again}>
-      {(campaign) => <Detail campaign={campaign} />}
+      {(campaign) => <Detail campaign={campaign} again={again} />}
     </Loaded>
   )
 }
 
-function Detail({ campaign }: { readonly campaign: Campaign }) {
+function Detail({ campaign, again }: { readonly campaign: Campaign; readonly again: () => void }) {
   const now = useNow()
-  const { standing, isLive } = useStanding(campaign.runId)
+  const mayAct = useMayAct()
+  // It is followed again when something was done to it.
+  const [turn, setTurn] = useState(0)
+  const [open, setOpen] = useState<'cancel' | 'resume' | null>(null)
+  const { standing, isLive } = useStanding(campaign.runId, turn)
   const { state, leads, progress } = standing ?? campaign
   const { campaignId, workspaceId, runId, sequenceId, version, concurrency, cron, timezone, error } = campaign
   const counts = Object.entries(progress).filter(([, count]) => count > 0)
@@ -38,6 +45,17 @@ function Detail({ campaign }: { readonly campaign: Campaign }) {
           <a href={addressOf(['campaigns'])}>Campaigns</a>
           {` / ${workspaceId}`}
         </>
+      }
+      actions={
+        !mayAct ? undefined : state === 'failed' || state === 'cancelled' ? (
+          <button type="button" onClick={() => setOpen('resume')}>
+            Resume
+          </button>
+        ) : state === 'succeeded' ? undefined : (
+          <button type="button" class="danger" onClick={() => setOpen('cancel')}>
+            Cancel
+          </button>
+        )
       }
     >
       {error === null ? null : <p class="notice bad">{error}</p>}
@@ -76,6 +94,18 @@ function Detail({ campaign }: { readonly campaign: Campaign }) {
           ]}
         />
       </CardBox>
+      {open === null ? null : (
+        <RunDialog
+          how={open}
+          what="campaign"
+          runId={runId}
+          done={() => {
+            again()
+            setTurn((before) => before + 1)
+          }}
+          close={() => setOpen(null)}
+        />
+      )}
     </Page>
   )
 }

@@ -30,6 +30,7 @@ export function CampaignsPage() {
             {
               name: 'Began',
               width: '110px',
+              isMinor: true,
               show: ({ startedAt }) => <Time atMs={Date.parse(startedAt)} nowMs={now} />,
             },
           ]}

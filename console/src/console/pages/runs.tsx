@@ -3,24 +3,22 @@ import { useState } from 'preact/hooks'
 import { Badge } from '../../parts/badge.tsx'
 import { ExportButtons } from '../../parts/export-button.tsx'
 import { allRows, ListView } from '../../parts/list.tsx'
-import { addressOf, navigate } from '../../parts/router.ts'
+import { addressOf } from '../../parts/router.ts'
 import { ShortId } from '../../parts/short-id.tsx'
-import { sinceChoices } from '../../parts/time-range.ts'
 import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
 import { useNow } from '../live.ts'
-import { CardBox, Filters, Page } from '../page.tsx'
+import { CardBox, Page } from '../page.tsx'
 import { useMayAct } from '../session.tsx'
 import { runTone } from '../states.ts'
-import { BulkDialog, type BulkHow } from './bulk-dialog.tsx'
+import type { BulkHow } from './bulk.ts'
+import { BulkDialog } from './bulk-dialog.tsx'
 import { QueuesPage } from './queues.tsx'
+import { askedOf, filtersIn, RunFilters } from './run-filters.tsx'
 import { SchedulesPage } from './schedules.tsx'
 
 /** A list leaves out what went in and what came out. */
 type RunRow = Omit<RunView, 'steps' | 'input' | 'result'>
-
-const states = ['queued', 'running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
-const names = ['state', 'definition', 'scope', 'since', 'stuck'] as const
 
 /** Durable functions: where each of them is. */
 export function RunsPage({ query }: { readonly query: URLSearchParams }) {
@@ -29,8 +27,9 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
   const [open, setOpen] = useState<BulkHow | null>(null)
   // The list is asked for again when something was done to it.
   const [turn, setTurn] = useState(0)
-  const given = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']))
-  const path = question('/runs', given)
+  const given = filtersIn(query)
+  const asked = askedOf(given)
+  const path = question('/runs', asked)
   const view = query.get('view')
   if (view === 'schedules') return <SchedulesPage />
   if (view === 'queues') return <QueuesPage />
@@ -62,29 +61,7 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
         </>
       }
     >
-      <Filters
-        filters={[
-          {
-            name: 'state',
-            label: 'State',
-            value: given['state'] ?? '',
-            choices: [{ value: '', text: 'any' }, ...states.map((value) => ({ value, text: value }))],
-          },
-          { name: 'definition', label: 'Definition', value: given['definition'] ?? '' },
-          { name: 'scope', label: 'Scope: the id up to its slash', value: given['scope'] ?? '' },
-          { name: 'since', label: 'Began', value: given['since'] ?? '', choices: sinceChoices },
-          {
-            name: 'stuck',
-            label: 'Workers',
-            value: given['stuck'] ?? '',
-            choices: [
-              { value: '', text: 'any' },
-              { value: 'true', text: 'stuck: no worker' },
-            ],
-          },
-        ]}
-        change={(name, value) => navigate(addressOf(['runs'], { ...given, [name]: value }), 'replace')}
-      />
+      <RunFilters given={given} />
       <CardBox isFlush>
         <ListView<RunRow>
           key={turn}
@@ -121,7 +98,7 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
       {open === null ? null : (
         <BulkDialog
           how={open}
-          filter={given}
+          filter={asked}
           done={() => setTurn((before) => before + 1)}
           close={() => setOpen(null)}
         />
