@@ -1,19 +1,23 @@
 import { join } from 'node:path'
 import { build, type Plugin } from 'vite'
 
-/** The file does not exist: a plugin supplies the program. */
-const entry = join(import.meta.dirname, 'bundled-program.js')
+interface BundleOptions {
+  readonly plugins?: readonly Plugin[]
+  readonly minify?: boolean
+  /** A project that has the package installed, in place of the sources. */
+  readonly project?: string
+}
 
 /** Bundles a program for browsers, as users of the package do. */
-export async function bundle(
-  program: string,
-  options: { readonly plugins?: readonly Plugin[]; readonly minify?: boolean } = {},
-): Promise<string> {
+export async function bundle(program: string, options: BundleOptions = {}): Promise<string> {
+  const { project } = options
+  // The file does not exist: a plugin supplies the program.
+  const entry = join(project ?? import.meta.dirname, 'bundled-program.js')
   const outputs = await build({
     configFile: false,
     logLevel: 'error',
-    root: import.meta.dirname,
-    resolve: { conditions: ['onceonly-source', 'module', 'browser'] },
+    root: project ?? import.meta.dirname,
+    resolve: { conditions: [...(project === undefined ? ['onceonly-source'] : []), 'module', 'browser'] },
     plugins: [
       {
         name: 'entry',
