@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { cpSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { examplesOf } from '../../support/examples.ts'
 import { installOwnPackages } from '../../support/own-packages.ts'
 import { npm, root } from './packed.ts'
+import { addPrograms, link } from './programs.ts'
 
 /** The oldest compiler that we promise, the one of this repository, and the native one. */
 export const compilers = { 'TypeScript 5.9': '5.9.3', 'TypeScript 6': '6.0.3', 'TypeScript 7': '7.0.2' } as const
@@ -53,9 +54,10 @@ const bank = {
 
 /**
  * A project of a user, outside of the repository: the installed package, routes for every framework, the code of the
- * README and of the start page, the examples that the other pages quote, and every \`@example\` that an editor shows.
+ * README and of the start page, the programs that the other pages quote, and every \`@example\` that an editor shows.
+ * Answers the folders of those that have packages of their own.
  */
-export async function writeConsumer(folder: string, installed: string): Promise<void> {
+export async function writeConsumer(folder: string, installed: string): Promise<readonly string[]> {
   mkdirSync(join(folder, 'node_modules'), { recursive: true })
   for (const name of borrowed) link(join(root, 'node_modules', name), join(folder, 'node_modules', name))
   const own = join(import.meta.dirname, '../frameworks/app')
@@ -69,19 +71,30 @@ export async function writeConsumer(folder: string, installed: string): Promise<
     link(join(dirname(installed), name), join(folder, 'node_modules', name))
   }
   // A copy: our declarations must find the frameworks of this project.
-  for (const part of ['package.json', 'dist']) {
-    cpSync(join(installed, part), join(folder, 'node_modules', 'onceonly', part), { recursive: true })
+  const addPackage = (modules: string) => {
+    for (const part of ['package.json', 'dist']) {
+      cpSync(join(installed, part), join(modules, 'onceonly', part), { recursive: true })
+    }
   }
+  addPackage(join(folder, 'node_modules'))
+  const added = await addPrograms(folder, addPackage)
   const write = (file: string, text: string) => writeFileSync(join(folder, file), text)
   write('package.json', JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
-  write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['*.ts', 'examples/*.ts'] }))
+  write(
+    'tsconfig.json',
+    JSON.stringify({ compilerOptions, include: ['*.ts', ...['examples', ...added].map((name) => `${name}/**/*.ts`)] }),
+  )
   cpSync(join(import.meta.dirname, 'consumer'), folder, { recursive: true })
   write('readme.ts', [readersOwn, ...blocksOf('README.md', 'ts')].join('\n'))
   write('start.ts', blocksOf('docs/start.md', 'js').join('\n'))
   // What the pages quote, whole.
   cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true })
-  for (const [index, example] of examplesIn(installed).entries())
-    write(`example-${index}.ts`, `${example}\nexport {}\n`)
+  for (const [index, { file, example }] of examplesIn(installed).entries()) {
+    const isOfOrm = file.includes('/orms/')
+    if (isOfOrm && !added.includes('orms')) continue
+    write(`${isOfOrm ? 'orms/' : ''}example-${index}.ts`, `${example}\nexport {}\n`)
+  }
+  return added
 }
 
 /** The complaints about the project itself and about our declarations; those of other packages are not ours. */
@@ -118,20 +131,14 @@ export function fetchCompilers(folder: string): Compilers {
   }
 }
 
-function link(target: string, path: string): void {
-  mkdirSync(dirname(path), { recursive: true })
-  symlinkSync(target, path)
-}
-
 function blocksOf(page: string, language: string): readonly string[] {
   const text = readFileSync(join(root, page), 'utf8')
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, code]) => code ?? '')
 }
 
-/** The blocks after `@example` in the declarations that are published; those of ORMs are compiled where the ORMs are. */
-function examplesIn(installed: string): readonly string[] {
+/** The blocks after `@example` in the declarations that are published. */
+function examplesIn(installed: string): readonly { readonly file: string; readonly example: string }[] {
   return globSync('dist/**/*.d.ts', { cwd: installed })
-    .filter((file) => !file.includes('/orms/'))
     .toSorted()
-    .flatMap((file) => examplesOf(readFileSync(join(installed, file), 'utf8')))
+    .flatMap((file) => examplesOf(readFileSync(join(installed, file), 'utf8')).map((example) => ({ file, example })))
 }

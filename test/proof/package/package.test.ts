@@ -5,13 +5,18 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
+import { createDatabase } from '../../../tools/servers/database.ts'
+import { testBrowserParts } from '../../support/browser-parts.ts'
+import { runReadme } from '../../support/readme.ts'
 import { compile, compilers, fetchCompilers, writeConsumer } from './consumer.ts'
+import { forcedIn } from './forced.ts'
 import { oldestNode } from './oldest.ts'
 import { npm, pack, root } from './packed.ts'
 import { fetchRuntime, runtimeNames } from './runtimes.ts'
 import { installByStartPage } from './start-page.ts'
 
 const run = promisify(execFile)
+const LONGEST_MS = 240_000
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-user-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const archive = pack(folder)
@@ -180,25 +185,51 @@ test('the start page, followed literally from an empty folder, ends with a prote
 
 const fetched = fetchCompilers(join(folder, 'compilers'))
 for (const [name, version] of Object.entries(compilers)) {
-  test(`${name}, strict: routes, README, start page, the examples and every @example compile`, {
+  test(`${name}, strict: README, start page, what pages quote and every @example compile`, {
     skip: fetched.missing,
   }, () => {
     assert.deepEqual(compile(consumer, fetched.pathOf(version)), [])
   })
 }
 
-/** Those that need a server are run from the sources, beside all others. */
-const examples = globSync('examples/*.ts', { cwd: consumer }).filter(
-  (name) => !readFileSync(join(consumer, name), 'utf8').includes("process.env['DATABASE_URL']"),
-)
-test('the examples run on the installed package', { concurrency: 2 }, async (t) => {
-  assert.ok(examples.length > 15, `${examples.length} examples`)
-  await Promise.all(
-    examples.map((name) =>
-      t.test(name, async () => {
-        const { stdout } = await run(process.execPath, [name], { cwd: consumer, timeout: 240_000 })
-        assert.notEqual(stdout.trim(), '')
-      }),
-    ),
+test('no program of README, pages and editor needs a cast, a `!` or a declaration of another module', () => {
+  const programs = globSync(
+    '{*,examples/*,orms/{example-*,guide/*,prisma-guide/src/*},frameworks/{trpc*,nest*/*},peers/*}.ts',
+    {
+      cwd: consumer,
+      exclude: ['peers/serve.ts'],
+    },
+  )
+  assert.ok(programs.length > 100, `${programs.length} programs`)
+  assert.deepEqual(
+    programs.flatMap((name) => forcedIn(name, readFileSync(join(consumer, name), 'utf8'))),
+    [],
   )
 })
+
+const postgres = process.env['ONCEONLY_TEST_POSTGRES_URL']
+
+/** Each on a database of its own, if it wants one. */
+const programs = globSync(['examples/*.ts', 'orms/guide/*.ts'], { cwd: consumer })
+test('the examples and the programs on ORMs run on the installed package', { concurrency: 2 }, async (t) => {
+  assert.ok(programs.length > 25, `${programs.length} programs`)
+  await Promise.all(
+    programs.map((name) => {
+      const wantsDatabase = readFileSync(join(consumer, name), 'utf8').includes("process.env['DATABASE_URL']")
+      const skip = wantsDatabase && postgres === undefined && 'no PostgreSQL server'
+      return t.test(name, { skip }, async () => {
+        await using database = wantsDatabase ? await createDatabase(postgres ?? '') : null
+        const env = { ...process.env, ...(database === null ? {} : { DATABASE_URL: database.url }) }
+        const { stdout } = await run(process.execPath, [name], { cwd: consumer, timeout: LONGEST_MS, env })
+        // A guide asserts, and says nothing.
+        if (name.startsWith('examples/')) assert.notEqual(stdout.trim(), '')
+      })
+    }),
+  )
+})
+
+test('the code of the README runs on the installed package', async () => {
+  assert.equal(await runReadme(consumer), 'done')
+})
+
+testBrowserParts(consumer)

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -54,8 +53,10 @@ test('trpc: a mutation with a key runs once', async (context) => {
     await once.stop()
     rmSync(folder, { recursive: true, force: true })
   })
-  const { port } = server.address() as AddressInfo
-  const client = createTRPCClient<typeof router>({ links: [httpBatchLink({ url: `http://127.0.0.1:${port}` })] })
+  const address = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  const url = `http://127.0.0.1:${address.port}`
+  const client = createTRPCClient<typeof router>({ links: [httpBatchLink({ url })] })
   const order = { key: 'click-1', item: 'pen' }
   const answers = await Promise.all([
     client.placeOrder.mutate(order),
@@ -65,7 +66,7 @@ test('trpc: a mutation with a key runs once', async (context) => {
   assert.deepEqual(answers, [{ placed: 'pen' }, { placed: 'pen' }, { placed: 'ink' }])
   await assert.rejects(client.placeOrder.mutate({ ...order, item: 'paper' }), (error) => {
     assert.ok(error instanceof TRPCClientError)
-    assert.equal((error.data as { code: string }).code, 'CONFLICT')
+    assert.partialDeepStrictEqual(error.data, { code: 'CONFLICT' })
     return true
   })
   await assert.rejects(client.placeOrder.mutate({ key: 'click-3', item: '' }))

@@ -1,5 +1,5 @@
+import type { OrmTransactions } from 'onceonly/kysely'
 import type { SqliteDriver } from 'onceonly/sqlite'
-import type { OrmTransactions } from '../../../../src/ledger/store/orm.ts'
 
 /** One ORM, as an application has it. A new ORM is a file in `rows` and a line in `rows.ts`. */
 export interface OpenedOrm<Tx> {
