@@ -52,10 +52,24 @@ export interface TransactionalOperation<I, Tx, Parts = IdentityParts>
    *
    * @param handle what the callback of your ORM's transaction was given
    * @example
+   * ```ts
+   * import { Kysely, PostgresDialect } from 'kysely'
+   * import { createLedger } from 'onceonly'
+   * import { kysely } from 'onceonly/kysely'
+   * import { postgresStore } from 'onceonly/postgres'
+   * import { Pool } from 'pg'
+   *
+   * const pool = new Pool()
+   * const db = new Kysely<{ orders: { item: string } }>({ dialect: new PostgresDialect({ pool }) })
+   * const once = createLedger({ store: postgresStore(pool), transactions: kysely(db) })
+   * const place = once.operation<{ item: string }>({ name: 'order.place', effect: 'transaction' })
    * await db.transaction().execute(async (trx) => {
-   *   await trx.insertInto('carts').values({ id }).execute()
-   *   await place.within(trx, { tenant, caller, key }, order, ({ tx }) => tx.insertInto('orders').values(order).execute())
+   *   const order = { item: 'lamp' }
+   *   await place.within(trx, { tenant: 'acme', caller: 'shop', key: 'click-1' }, order, async ({ tx }) => {
+   *     await tx.insertInto('orders').values(order).execute()
+   *   })
    * })
+   * ```
    */
   within<T>(
     handle: Tx,

@@ -16,6 +16,20 @@ interface Due {
   fire(): void
 }
 
+/**
+ * A clock for tests, which stands until it is moved. It begins on 1 January 2030.
+ *
+ * @example
+ * ```ts
+ * import { createLedger, DAY } from 'onceonly'
+ * import { memoryStore } from 'onceonly/memory'
+ * import { createFakeClock } from 'onceonly/testing'
+ *
+ * const clock = createFakeClock()
+ * const once = createLedger({ store: memoryStore({ clock }), runtime: clock.runtime, background: false })
+ * clock.advance(8 * DAY)
+ * ```
+ */
 export function createFakeClock(wallStartMs = Date.UTC(2030, 0, 1)): FakeClock {
   const timers = new Set<Due>()
   let nowMs = 0

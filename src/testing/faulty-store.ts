@@ -27,13 +27,13 @@ export interface FaultStep {
 }
 
 export interface FaultyOptions {
-  /** Faults by chance, the same ones for the same seed. */
+  /** Faults by chance, the same ones for the same seed. @default none by chance */
   readonly seed?: number
-  /** Faults by plan; what the plan does not mention goes well. */
+  /** Faults by plan; it decides before chance does. @default none by plan */
   readonly script?: (step: FaultStep) => StoreFault | undefined
-  /** How often a call of a seeded store goes wrong. */
+  /** How often a call of a seeded store goes wrong: from 0 to 1. @default 0.2 */
   readonly rate?: number
-  /** Called before every call, and again before its answer: a virtual delay, or none. */
+  /** Called before every call, and again before its answer. @default no delay */
   readonly delay?: () => Promise<void>
 }
 
@@ -53,6 +53,17 @@ const byChance = ['refused', 'lost_request', 'lost_answer'] as const
 /**
  * The same store behind a bad network. It loses requests and answers and dies between any two steps, and never reveals more
  * than a real caller could know: a lost call is `applied: 'maybe'`.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { memoryStore } from 'onceonly/memory'
+ * import { createFaultyStore } from 'onceonly/testing'
+ *
+ * const store = createFaultyStore(memoryStore(), { seed: 1, rate: 0.3 })
+ * const once = createLedger({ store, background: false })
+ * console.log(store.faults.log)
+ * ```
  */
 export function createFaultyStore<S extends Store>(store: S, options: FaultyOptions): S & { readonly faults: Faults } {
   const random = createRandom(options.seed ?? 0)

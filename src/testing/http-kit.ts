@@ -18,10 +18,11 @@ export interface HttpConformanceOptions {
   readonly test: (name: string, body: () => Promise<void>) => unknown
   /** Serves routes with the adapter that is to be proved. */
   readonly serve: Serve
-  /** A fresh store per case; the memory store, when left out. */
+  /** A fresh store per case. @default the memory store */
   readonly open?: () => Promise<HttpGround>
 }
 
+/** The cases of `httpConformance`, for a runner that wants them one by one. */
 export const httpCases: readonly HttpCase[] = [
   ...keyCases,
   ...contentCases,

@@ -71,6 +71,7 @@ export function optionsFor<N>(site: Site, asker: (request: N) => Asker): HttpOpt
   return { ...site.options, who: (request) => site.options.who(asker(request)) }
 }
 
+/** The site's options of its status route, for a framework's own request. */
 export function statusOptionsFor<N>(site: Site, asker: (request: N) => Asker): StatusOptions<N, unknown> {
   const { authorize, bound: _bound, ...options } = site.status.options
   return {

@@ -13,6 +13,17 @@ export interface Random {
 
 const WORD = 2 ** 32
 
+/**
+ * A source of chance for tests: small and fast, and the same for the same seed.
+ *
+ * @example
+ * ```ts
+ * import { createRandom } from 'onceonly/testing'
+ *
+ * const random = createRandom(7)
+ * console.log(random.below(6), random.pick(['a', 'b']))
+ * ```
+ */
 export function createRandom(seed: number): Random {
   // Small and well mixed (a counter through two multiplications and shifts); nothing here needs to be secret.
   let state = seed >>> 0

@@ -1,61 +1,32 @@
 import ts from 'typescript'
+import { examplesOf } from '../../test/support/examples.ts'
 import type { Entry, Surface } from './entries.ts'
-
-/** The entries that most programs import: what their editor shows has to be complete. */
-const checked: ReadonlySet<string> = new Set([
-  'onceonly',
-  'onceonly/errors',
-  'onceonly/memory',
-  'onceonly/sqlite',
-  'onceonly/postgres',
-  'onceonly/mariadb',
-  'onceonly/redis',
-  'onceonly/kysely',
-  'onceonly/drizzle',
-  'onceonly/prisma',
-  'onceonly/typeorm',
-  'onceonly/knex',
-  'onceonly/mikro-orm',
-  'onceonly/sequelize',
-  'onceonly/postgres-js',
-  'onceonly/http',
-  'onceonly/express',
-  'onceonly/fastify',
-  'onceonly/hono',
-  'onceonly/koa',
-  'onceonly/fetch',
-  'onceonly/node',
-  'onceonly/nest',
-  'onceonly/lambda',
-  'onceonly/outbox',
-  'onceonly/inbox',
-  'onceonly/saga',
-  'onceonly/run',
-  'onceonly/stream',
-  'onceonly/client',
-])
 
 const options = /(?:Options|Definition)$/
 
 /** Names that begin like this make something that a program keeps. */
 const makers = /^(?:create|define|open)[A-Z]|Store$/
 
-/** What an editor does not show of the main entries: functions without a sentence or example, options without a default. */
+/** What an editor does not show: functions without a sentence or example, options without a default. */
 export function missingHover(surface: Surface): readonly string[] {
   const problems = new Set<string>()
-  for (const entry of surface.entries.filter(({ name }) => checked.has(name))) {
+  for (const entry of surface.entries) {
     for (const problem of missingIn(entry, surface)) problems.add(`${entry.name}: ${problem}`)
   }
   return [...problems]
 }
 
 function* missingIn(entry: Entry, { checker }: Surface): Generator<string> {
+  if (!entry.exports.some(({ symbol }) => hasTag(symbol, 'example'))) yield 'nothing of it has an @example'
   for (const { name, symbol } of entry.exports) {
+    for (const each of [symbol, ...(symbol.members?.values() ?? [])]) {
+      if (hasOpenExample(each))
+        yield `\`${each.name}\` has an @example that is not one \`\`\`ts block, so no test compiles it`
+    }
     if (symbol.flags & (ts.SymbolFlags.Function | ts.SymbolFlags.Class | ts.SymbolFlags.Variable)) {
       if (sentenceOf(symbol, checker) === '') yield `\`${name}\` has no sentence`
       const isMaker = makers.test(name) || isNamedAsEntry(name, entry)
       if (isMaker && !hasTag(symbol, 'example')) yield `\`${name}\` has no @example`
-      if (hasOpenExample(symbol)) yield `\`${name}\` has an @example that is no \`\`\`ts block, so nothing compiles it`
     }
     if (!options.test(name)) continue
     const members = propertiesOf(checker.getDeclaredTypeOfSymbol(symbol)).filter(isOurs)
@@ -72,10 +43,17 @@ function isNamedAsEntry(name: string, entry: Entry): boolean {
   return entry.name === `onceonly/${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-/** The tests compile blocks alone. */
+/** The tests compile what `examplesOf` finds in a published declaration: a tag that is one block. */
 function hasOpenExample(symbol: ts.Symbol): boolean {
-  const examples = symbol.getJsDocTags().filter(({ name }) => name === 'example')
-  return examples.some(({ text }) => !ts.displayPartsToString(text).trim().startsWith('```ts'))
+  const comments = (symbol.declarations ?? []).flatMap((each) => ts.getJSDocCommentsAndTags(each).filter(ts.isJSDoc))
+  return comments.some((comment) => {
+    const text = comment.getText()
+    const [tags, fences] = [/^[ \t]*(?:\/\*)?\*+[ \t]*@example\b/gm, /```/g].map(
+      (pattern) => [...text.matchAll(pattern)].length,
+    )
+    const examples = examplesOf(text).length
+    return tags !== examples || (examples > 0 && fences !== 2 * examples)
+  })
 }
 
 /** Of a union the members of all its cases. */

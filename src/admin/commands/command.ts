@@ -36,22 +36,25 @@ export interface StepResolution {
 
 /** What commands work on. Commands that need a part that is left out are not available. */
 export interface CommandParts {
+  /** What is read and acted on. */
   readonly admin: Admin
-  /** The operations whose keys are contents. */
+  /** The operations whose keys are contents. @default none */
   readonly guards?: readonly string[]
-  /** Operations that the program runs for itself, so that operators can tell them from those of its users. */
+  /** Operations that the program runs for itself, so that operators can tell them from those of its users. @default none */
   readonly internals?: readonly string[]
-  /** What the design checklist is made of. */
+  /** What the design checklist is made of. @default none */
   readonly routes?: () => readonly ServedRoute[]
+  /** Descriptions of the sagas that this program runs. @default none */
   readonly sagas?: () => readonly Description[]
+  /** The rooms of streams that this process serves. @default none */
   readonly rooms?: StreamRooms
-  /** What the server keeps of tenants and persons beside the tables of the library. */
+  /** What the server keeps of tenants and persons beside the tables of the library. @default none */
   readonly own?: OwnData
-  /** How long what is kept stays, by what it is: for the command `retention`. */
+  /** How long what is kept stays, by what it is: for the command `retention`. @default none */
   readonly retention?: () => readonly RetentionRow[]
-  /** What the server has under an id beside the tables of the library. */
+  /** What the server has under an id beside the tables of the library. @default none */
   readonly find?: (id: string) => Promise<readonly Found[]>
-  /** Of engines that know more about their runs than the rows do. */
+  /** Of engines that know more about their runs than the rows do. @default none */
   readonly runs?: {
     replay(runId: string): Promise<Replay>
     resolve(runId: string, key: string, resolution: StepResolution): Promise<unknown>

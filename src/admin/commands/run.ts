@@ -32,6 +32,24 @@ export function argumentsOf(command: Command): Arguments {
   return command.kind === 'act' && command.find !== undefined ? { ...command.arguments, ...PREVIEW } : command.arguments
 }
 
+/**
+ * The commands of operators, as the console and the command line run them: with roles, previews and an audit. Those
+ * whose part is left out are not available.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createAdmin } from 'onceonly/admin'
+ * import { createCommands } from 'onceonly/admin/commands'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const store = sqliteStore('once.db')
+ * const admin = createAdmin({ store, ledger: createLedger({ store, background: false }) })
+ * const commands = createCommands({ admin })
+ * const actor = { by: 'mira', via: 'script' }
+ * console.log(await commands.run('status', {}, { role: 'viewer', actor }))
+ * ```
+ */
 export function createCommands(parts: CommandParts): Commands {
   const shared = new Map<Command, { readonly until: number; readonly answer: Promise<unknown> }>()
 

@@ -4,7 +4,9 @@ import type { Role } from '../commands/command.ts'
 import { type ConsoleRequest, headerOf } from './exchange.ts'
 
 export interface ConsoleTokens {
+  /** May act; null for none. */
   readonly operator: string | null
+  /** May read and preview; null for none. */
   readonly viewer: string | null
   /** Whether the tokens are configured. Otherwise only this machine is answered. */
   readonly chosen: boolean
@@ -21,6 +23,18 @@ export interface ConsoleAccess {
   isLocal(request: ConsoleRequest): boolean
 }
 
+/**
+ * Compares tokens with the configured ones in constant time: for routes of your own beside the console.
+ *
+ * @example
+ * ```ts
+ * import { createConsoleAccess } from 'onceonly/console'
+ *
+ * const operator = process.env.OPERATOR_TOKEN ?? null
+ * const access = createConsoleAccess({ operator, viewer: null, chosen: operator !== null })
+ * console.log(access.roleOf('a guess'))
+ * ```
+ */
 export function createConsoleAccess({ operator, viewer, chosen }: ConsoleTokens): ConsoleAccess {
   const hashes = {
     operator: operator === null ? null : hashOf(operator),

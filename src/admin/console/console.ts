@@ -27,15 +27,17 @@ export interface Console {
 export interface ConsoleOptions extends CommandParts {
   /** Where the live rates come from: `createPrometheusMeter`, or anything that has sums. */
   readonly meter: Totalling
+  /** The tokens that open the console, by role. */
   readonly tokens: ConsoleTokens
   /** The refusal of requests from other machines while no token is configured. */
   readonly localOnly: string
   /** What only this process knows, for cards of the overview: `figures` of telemetry. @default none */
   readonly figures?: () => FiguresShape
-  /** Called before every action that an operator takes: for the log. */
+  /** Called before every action that an operator takes: for the log. @default none */
   readonly onAction?: (action: OperatorAction) => void
   /** Pages for which the server has routes of its own below `/api/console`, by their names. @default none */
   readonly pages?: readonly string[]
+  /** Called with errors that the page sees only as a status. @default none */
   readonly onError?: (error: unknown) => void
 }
 
@@ -46,6 +48,26 @@ export interface OperatorAction {
 
 const NAME_CHARS_MOST = 100
 
+/**
+ * The server side of the console, for the routes of your server below `CONSOLE_API`; `readPages` of `onceonly/pages` has
+ * the pages that ask it.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createAdmin } from 'onceonly/admin'
+ * import { createConsole } from 'onceonly/console'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { createPrometheusMeter, createTelemetry } from 'onceonly/telemetry'
+ *
+ * const store = sqliteStore('once.db')
+ * const meter = createPrometheusMeter()
+ * const { ledger: on, around, figures } = createTelemetry({ meter })
+ * const admin = createAdmin({ store, ledger: createLedger({ store, on, around }) })
+ * const tokens = { operator: process.env.OPERATOR_TOKEN ?? null, viewer: null, chosen: true }
+ * const operators = createConsole({ admin, meter, figures, tokens, localOnly: 'Set OPERATOR_TOKEN.' })
+ * ```
+ */
 export function createConsole(options: ConsoleOptions): Console {
   const { admin, tokens, localOnly, figures, onAction = () => {}, onError = () => {} } = options
   const access = createConsoleAccess(tokens)

@@ -11,7 +11,9 @@ const LOCAL_ONLY =
 const TOKEN_BYTES = 24
 
 export interface GatewayConsoleOptions {
+  /** What it reads and acts on. */
   readonly admin: Admin
+  /** Where the live rates come from: `createPrometheusMeter`. */
   readonly meter: Totalling
   /** `figures` of telemetry. @default none */
   readonly figures?: () => FiguresShape

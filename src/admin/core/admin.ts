@@ -116,10 +116,14 @@ export interface Admin {
 }
 
 export interface AdminOptions {
+  /** The store that is looked at and acted on. */
   readonly store: Store
   /** Its cache forgets what is acted on; for a process that only operates, one without background work. */
   readonly ledger: Ledger<never> | Ledger<unknown>
-  /** Where actions are written down, when it is not this store: one that does not speak SQL has no place for it. */
+  /**
+   * Where actions are written down, when it is not this store: one that does not speak SQL has no place for it.
+   * @default the store
+   */
   readonly audit?: Audit | null
 }
 
@@ -138,6 +142,24 @@ const migrations = {
   [OPERATE_ROOM]: operateMigrations,
 }
 
+/**
+ * What operators ask of a store and do to it: records, unknown outcomes, dead letters, sagas, runs, and the audit of
+ * every action.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createAdmin } from 'onceonly/admin'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const store = sqliteStore('once.db')
+ * const admin = createAdmin({ store, ledger: createLedger({ store, background: false }) })
+ * const lost = { tenant: 'acme', caller: 'shop', operation: 'payment.capture', key: 'order-1001' }
+ * if ((await admin.inspect(lost))?.record.state === 'unknown') {
+ *   await admin.release(lost, { by: 'mira' })
+ * }
+ * ```
+ */
 export function createAdmin({ store, ledger: given, audit: elsewhere = null }: AdminOptions): Admin {
   const ledger = given as Ledger<unknown>
   const { sql, queries, clock } = store

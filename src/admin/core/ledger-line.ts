@@ -46,6 +46,7 @@ export interface LedgerLine {
   readonly [more: string]: unknown
 }
 
+/** The fields of a log line for an event of a ledger, with its level; without fingerprints and payloads. */
 export function ledgerLine(event: LedgerEvent): LedgerLine {
   const { kind, ...fields } = event
   // Fingerprints of a payload say nothing to a reader, and something to who guesses payloads.

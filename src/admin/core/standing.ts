@@ -32,6 +32,19 @@ const MOST_SCHEDULES = 1_000
 
 const call = { timeoutMs: limits.storeCallMs }
 
+/**
+ * Counts what waits in a store: stale leases, unknown outcomes, messages, dead letters, stuck runs. The gauges of
+ * `createTelemetry` show it.
+ *
+ * @example
+ * ```ts
+ * import { createStanding } from 'onceonly/admin'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const standing = createStanding(sqliteStore('once.db'))
+ * const { unknownWaiting, staleLeases } = await standing()
+ * ```
+ */
 export function createStanding(store: Store): () => Promise<Standing> {
   const { sql } = store
   const has = sql === undefined ? null : createRoomCheck(sql)

@@ -54,6 +54,18 @@ const PACKED = '.br'
  * and below it. The pages of the server of the repository, `/` and `/chat`, answer where they were built.
  *
  * @param folder where they were built; without it, the ones of this package
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { readPages } from 'onceonly/pages'
+ *
+ * const pages = await readPages()
+ * createServer(async (request, response) => {
+ *   const { status, headers, body } = await pages.answer({ path: request.url ?? '/' })
+ *   response.writeHead(status, headers).end(body)
+ * })
+ * ```
  */
 export async function readPages(folder: string = builtFolder()): Promise<Pages> {
   const files = await read(folder)

@@ -10,8 +10,11 @@ export interface Meter {
 }
 
 export interface InstrumentOptions {
+  /** The help text of the metric. */
   readonly description: string
+  /** The unit of its values, such as `s`. @default none */
   readonly unit?: string
+  /** The bounds of a histogram's buckets. @default the meter's own */
   readonly advice?: { readonly explicitBucketBoundaries?: number[] }
 }
 

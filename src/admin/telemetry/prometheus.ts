@@ -24,6 +24,20 @@ interface Family {
 /** From a millisecond, a hit in memory, to ten seconds, where callers have given up. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
+/**
+ * A meter without dependencies, which writes the text that Prometheus reads.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { createPrometheusMeter } from 'onceonly/telemetry'
+ *
+ * const meter = createPrometheusMeter()
+ * createServer(async (_request, response) => {
+ *   response.writeHead(200, { 'content-type': meter.contentType }).end(await meter.text())
+ * })
+ * ```
+ */
 export function createPrometheusMeter(): PrometheusMeter {
   const families = new Map<string, Family>()
   function add<F extends Family>(family: F): F {

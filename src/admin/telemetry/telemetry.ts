@@ -26,15 +26,18 @@ import { createTracing } from './trace.ts'
 export interface TelemetryOptions {
   /** `metrics.getMeter('onceonly')` of `@opentelemetry/api`, or `createPrometheusMeter()`. */
   readonly meter: Meter
-  /** `trace.getTracer('onceonly')` of `@opentelemetry/api`; without one there are no spans. */
+  /** `trace.getTracer('onceonly')` of `@opentelemetry/api`; without one there are no spans. @default none */
   readonly tracer?: Tracer
-  /** The figures of the gauges, read when metrics are collected, and at most every few seconds. */
+  /** The figures of the gauges: `createStanding`, read when metrics are collected, at most every 5 seconds. @default none */
   readonly standing?: () => Promise<StandingShape>
-  /** The same of a second store, where leased operations have one of their own: its records are counted with the others. */
+  /**
+   * The same of a second store, where leased operations have one of their own: its records are counted with the others.
+   * @default none
+   */
   readonly claims?: () => Promise<StandingShape>
-  /** Distinct names under the label `operation`; later ones are counted as `other`. */
+  /** Distinct names under the label `operation`; later ones are counted as `other`. @default 200 */
   readonly operations?: number
-  /** What stands under the label `operation` for the name of one: a pattern for its many paths, for example. */
+  /** What stands under the label `operation` for the name of one: a pattern for its many paths, for example. @default the name */
   readonly label?: (operation: string) => string
 }
 
@@ -91,6 +94,21 @@ function checkTelemetry(options: TelemetryOptions): void {
   )
 }
 
+/**
+ * Metrics and spans from the events of ledgers, guards, inboxes, relays, sagas, runs and streams.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createStanding } from 'onceonly/admin'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { createPrometheusMeter, createTelemetry } from 'onceonly/telemetry'
+ *
+ * const store = sqliteStore('once.db')
+ * const telemetry = createTelemetry({ meter: createPrometheusMeter(), standing: createStanding(store) })
+ * const once = createLedger({ store, on: telemetry.ledger, around: telemetry.around })
+ * ```
+ */
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   checkTelemetry(options)
   const { meter, standing, claims = null } = options

@@ -10,7 +10,9 @@ export interface Tracer {
 }
 
 export interface SpanOptions {
+  /** What the span says of its command. */
   readonly attributes: Record<string, string | number | boolean>
+  /** The spans of attempts that this one continues. @default none */
   readonly links?: { readonly context: SpanContext }[]
 }
 

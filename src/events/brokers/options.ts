@@ -5,9 +5,9 @@ import type { SubscribeOptions } from '../inbox/port.ts'
 
 /** Options that every broker takes. */
 export interface BrokerOptions {
-  /** Everything that the broker declares begins with this name; services that talk to each other share it. */
+  /** Everything that the broker declares begins with this name; services that talk to each other share it. @default 'onceonly' */
   readonly namespace?: string
-  /** Gets errors that were retried: lost connections, receivers that threw. */
+  /** Gets errors that were retried: lost connections, receivers that threw. @default none */
   readonly onError?: (error: unknown) => void
 }
 

@@ -8,13 +8,22 @@ import type { KeyStorage } from './key.ts'
 export interface FileKeysOptions {
   /** Made when it is missing. Processes may share it. */
   readonly folder: string
-  /** Keys older than this are removed when the place is opened: no server remembers them. */
+  /** Keys older than this, in milliseconds, are removed when the place is opened: no server remembers them. @default 30 days */
   readonly keepMs?: number
 }
 
 /**
  * One file for each intent. It is written aside and put in place by a link, which fails where a file is already: so a key
  * is there as a whole or not at all, and of two processes with one intent the second gets the key of the first.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from 'onceonly/client'
+ * import { openFileKeys } from 'onceonly/client-file'
+ *
+ * const client = createClient({ keys: await openFileKeys({ folder: 'keys' }) })
+ * await client.send('https://api.example.com/orders', { method: 'POST', intent: 'cart-17/order', body: 'tea' })
+ * ```
  */
 export async function openFileKeys(options: FileKeysOptions): Promise<KeyStorage> {
   checkOptions('openFileKeys', options, { folder: true, keepMs: true } satisfies Record<keyof FileKeysOptions, true>)

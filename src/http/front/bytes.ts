@@ -15,11 +15,25 @@ export interface Hold {
 }
 
 export interface ByteBudgetOptions {
+  /** Of all callers together. */
   readonly totalBytes: number
-  /** Of them, for one caller alone; see `isFair`. */
+  /** Of them, for one caller alone: from 0 to 1. */
   readonly share: number
 }
 
+/**
+ * Bounds the bytes that requests hold at once, so that no caller takes them all.
+ *
+ * @example
+ * ```ts
+ * import { createByteBudget, frontLimits } from 'onceonly/http/limits'
+ *
+ * const budget = createByteBudget({ totalBytes: frontLimits.bodyBytes, share: frontLimits.bodyShare })
+ * const hold = budget.hold('203.0.113.7')
+ * if (!hold.cover(1_024)) console.log('answer 503')
+ * hold.release()
+ * ```
+ */
 export function createByteBudget({ totalBytes, share }: ByteBudgetOptions): ByteBudget {
   const holdings = createHoldings()
   return {

@@ -4,6 +4,7 @@ import { SECOND } from '../../ledger/core/limits.ts'
 
 const MIB = 1_024 * 1_024
 
+/** The bounds that the gateway and the server use. */
 export const frontLimits = {
   /** Bodies in memory, all together: a process that has 512 MiB stays below that with everything else it needs. */
   bodyBytes: 256 * MIB,

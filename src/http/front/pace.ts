@@ -36,7 +36,26 @@ interface Seen {
   silentMs: number
 }
 
-/** One timer for all bodies: most of them are whole before it is due. */
+/**
+ * One timer for all bodies: most of them are whole before it is due.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { createPaceWatch, frontLimits } from 'onceonly/http/limits'
+ *
+ * const watch = createPaceWatch(frontLimits.paceEveryMs)
+ * createServer((request) => {
+ *   const unwatch = watch.watch({
+ *     pace: { graceMs: 5_000, bytesPerSecond: 1_024, pauseMs: 10_000 },
+ *     bytes: () => request.socket.bytesRead,
+ *     isHeld: () => request.isPaused(),
+ *     tooSlow: () => request.destroy(),
+ *   })
+ *   request.on('close', unwatch).resume()
+ * })
+ * ```
+ */
 export function createPaceWatch(everyMs: number, runtime: Runtime = createRuntime()): PaceWatch {
   const bodies = new Map<PacedBody, Seen>()
   let timer: Timer | null = null

@@ -15,6 +15,15 @@ const NOTHING = Buffer.alloc(0)
 /**
  * Holds a body in blocks. A client chooses how large its chunks are, and one of a single byte takes some hundred bytes of memory as
  * long as it is an object of its own: what a body takes must be known from its length.
+ *
+ * @example
+ * ```ts
+ * import { createPieces } from 'onceonly/http/limits'
+ *
+ * const pieces = createPieces()
+ * for await (const chunk of process.stdin) pieces.add(chunk)
+ * console.log(pieces.bytes, pieces.takeWhole())
+ * ```
  */
 export function createPieces(): Pieces {
   /** Most bodies are one piece, which is never copied. */

@@ -25,12 +25,12 @@ export interface SharesOptions {
   readonly most: () => number
   /**
    * Where `most` was lowered: up to here a key with less than its equal part still gets more, whatever the others have from
-   * before.
+   * before. @default 0
    */
   readonly ceiling?: number
-  /** Of them and of the queue, for one key alone; see `isFair`. */
+  /** Of them and of the queue, for one key alone: from 0 to 1. */
   readonly share: number
-  /** How many may wait, and how long. */
+  /** How many may wait, and how long. @default none */
   readonly queue?: { readonly most: number; readonly waitMs: number; readonly runtime: Runtime }
 }
 
@@ -42,6 +42,20 @@ interface Waiter {
 
 const nothing = () => {}
 
+/**
+ * Bounds what is under way at once, so that no key takes all places.
+ *
+ * @example
+ * ```ts
+ * import { createShares, frontLimits } from 'onceonly/http/limits'
+ *
+ * const shares = createShares({ most: () => 100, share: frontLimits.placeShare })
+ * if (shares.enter('tenant-7')) {
+ *   // What is bounded.
+ *   shares.leave('tenant-7')
+ * }
+ * ```
+ */
 export function createShares({ most, ceiling = 0, share, queue }: SharesOptions): Shares {
   const places = createHoldings()
   const queued = createHoldings()

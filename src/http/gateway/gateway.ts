@@ -63,23 +63,48 @@ export interface Listening extends Place {
 }
 
 export interface GatewayOptions {
+  /** As `onceonly gateway` reads it from a file. */
   readonly config: GatewayConfig
+  /** Keeps the records of keys and contents. */
   readonly ledger: Ledger<unknown>
-  /** Whether the store can be asked; looked at for readiness. */
+  /** Rejects while the store cannot be asked; looked at for readiness. @default always ready */
   readonly ready?: () => Promise<unknown>
+  /** How long `stop` lets running requests end, in milliseconds. @default 30 seconds */
   readonly drainMs?: number
-  /** Called for every request and every duplicate content: for an access log and metrics. */
+  /** Called for every request and every duplicate content: for an access log and metrics. @default none */
   readonly on?: (event: GatewayEvent) => void
-  /** What Prometheus reads below the gateway's own path, from this machine or with the token of the configuration. */
+  /**
+   * What Prometheus reads below the gateway's own path, from this machine or with the token of the configuration.
+   * @default none
+   */
   readonly metrics?: Metrics
-  /** Opens its console, where the configuration has one: `gatewayConsole` of `onceonly/console`. */
+  /** Opens its console, where the configuration has one: `gatewayConsole` of `onceonly/console`. @default none */
   readonly console?: GatewayConsole
-  /** Gets errors that no client sees; `console.error` by default. */
+  /** Gets errors that no client sees. @default console.error */
   readonly onError?: (error: unknown) => void
 }
 
 const OWN_PATH = '/.onceonly'
 
+/**
+ * A server in front of services that must not be changed: what it forwards is safe to retry.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createGateway } from 'onceonly/gateway'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const gateway = createGateway({
+ *   config: {
+ *     upstream: 'http://127.0.0.1:8080',
+ *     routes: [{ method: 'POST', path: '/v1/charges', key: 'required' }],
+ *   },
+ *   ledger: createLedger({ store: sqliteStore('gateway.db') }),
+ * })
+ * await gateway.listen(4100)
+ * ```
+ */
 export function createGateway(options: GatewayOptions): Gateway {
   if (typeof options?.config !== 'object') {
     throw new OnceError('bad_option', 'createGateway needs a `config`: at least { upstream, routes }.')

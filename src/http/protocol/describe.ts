@@ -82,7 +82,19 @@ export function describe(route: ServedRoute): readonly DesignAnswer[] {
   })
 }
 
-/** What is still open, over all routes; empty when every route passes. */
+/**
+ * What is still open, over all routes; empty when every route passes.
+ *
+ * @example
+ * ```ts
+ * import { openAnswers } from 'onceonly/openapi'
+ *
+ * const definition = { name: 'order.place', effect: 'transaction' } as const
+ * for (const { question } of openAnswers([{ kind: 'command', method: 'POST', path: '/orders', definition }])) {
+ *   console.log(question)
+ * }
+ * ```
+ */
 export function openAnswers(routes: readonly ServedRoute[]): readonly OpenAnswer[] {
   return routes.flatMap((route) => {
     const { method, path } = route

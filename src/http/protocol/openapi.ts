@@ -45,7 +45,19 @@ type Documented = Required<Pick<OpenApiDocument, 'paths' | 'components'>>
 export const problemReference = { $ref: '#/components/schemas/OnceonlyProblem' } as const
 const stripeReference = { $ref: '#/components/schemas/OnceonlyStripeError' } as const
 
-/** Adds what every route promises: its key, its problem answers, its replay header, its lifetime, and its design. */
+/**
+ * Adds what every route promises: its key, its problem answers, its replay header, its lifetime, and its design.
+ *
+ * @example
+ * ```ts
+ * import { openapi } from 'onceonly/openapi'
+ *
+ * const definition = { name: 'order.place', effect: 'transaction' } as const
+ * const document = openapi({ openapi: '3.1.1', info: { title: 'Shop', version: '1' } }, [
+ *   { kind: 'command', method: 'POST', path: '/orders', definition },
+ * ])
+ * ```
+ */
 export function openapi<D extends OpenApiDocument>(document: D, routes: readonly ServedRoute[]): D & Documented {
   const paths: Record<string, OpenApiPath> = { ...document.paths }
   for (const route of routes) {

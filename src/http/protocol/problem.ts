@@ -43,6 +43,7 @@ export interface ProblemRow {
   readonly next: string
 }
 
+/** Every problem of the protocol by its name, which is the last part of its `type`. */
 export const situations = {
   'idempotency-key-missing': {
     status: 400,

@@ -11,6 +11,7 @@ import { CLIENT_HEADER, LONGEST_WAY_MS, REGION_HEADER, readRegionToken, regionTo
 
 /** Which regions there are, and which one this is. */
 export interface RegionRouterOptions {
+  /** The name of this region. */
   readonly self: string
   /** Every region by its name, this one too, with the URL under which the others reach it. */
   readonly regions: Readonly<Record<string, string>>
@@ -35,6 +36,21 @@ export interface RegionRouter {
   [Symbol.dispose](): void
 }
 
+/**
+ * Finds the home of every identity among regions, and forwards requests to it: for the option `region` of routes.
+ *
+ * @example
+ * ```ts
+ * import { createRegionRouter } from 'onceonly/region'
+ *
+ * const router = createRegionRouter({
+ *   self: 'eu',
+ *   regions: { eu: 'https://eu.example.com', us: 'https://us.example.com' },
+ *   secret: process.env.REGION_SECRET ?? '',
+ * })
+ * console.log(router.home({ tenant: 'acme', caller: 'shop', operation: 'order.place', key: 'click-1' }))
+ * ```
+ */
 export function createRegionRouter(options: RegionRouterOptions): RegionRouter {
   refuseFaults('regions', regionFaults(options))
   const { self, regions, secret } = options

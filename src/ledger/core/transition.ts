@@ -38,6 +38,17 @@ export { runningUnder } from './transition-parts.ts'
 /**
  * The whole machine. The memory store runs it; SQL statements and scripts implement it; the conformance kit compares
  * every store with it on random histories. A guarantee is written here once, and checked everywhere.
+ *
+ * @example
+ * ```ts
+ * import { type LedgerRecord, type StoreRequest, transition } from 'onceonly/store'
+ *
+ * // One request to a store of your own, while its row is locked.
+ * export function decide(row: LedgerRecord | null, request: StoreRequest, now: number, fence: number) {
+ *   const { record, decision } = transition(row, request, { now, fence })
+ *   return { decision, write: record === row ? null : record }
+ * }
+ * ```
  */
 export function transition<R extends Request>(stored: LedgerRecord | null, request: R, at: Moment): Step<DecisionOf<R>>
 export function transition(stored: LedgerRecord | null, request: Request, at: Moment): Step {

@@ -51,7 +51,9 @@ export type Verdict<T> =
   | { readonly kind: 'unguarded'; readonly value: T }
 
 export interface GuardOptions<M> {
+  /** Keeps the locks. */
   readonly ledger: Ledger<unknown>
+  /** Guards of one name share their contents, over all processes. */
   readonly name: string
   /** The parts that make two messages the same; the first is the tenant. A missing part is not an empty one. */
   readonly identity: (message: M) => readonly [tenant: string, ...rest: ContentPart[]]
@@ -59,14 +61,18 @@ export interface GuardOptions<M> {
   readonly withinMs?: number
   /** How long a duplicate waits for an original in flight, in milliseconds. @default 3 seconds */
   readonly waitMs?: number
-  /** A failed original blocks its content for the window like any other; or the content may be sent again at once. */
+  /**
+   * A failed original blocks its content for the window like any other; or the content may be sent again at once.
+   * @default 'duplicate'
+   */
   readonly onFailed?: 'duplicate' | 'allow'
   /** While the store of the locks is down or busy: send without a lock, or refuse. @default 'open' */
   readonly onStoreDown?: 'open' | 'closed'
-  /** How long the store may be silent, in milliseconds, before it counts as down; as long as its own deadline, when left out. */
+  /** How long the store may be silent, in milliseconds, before it counts as down. @default its own deadline */
   readonly decideMs?: number
-  /** The original of a send without a lock: a lock that is granted too late then stands for it. */
+  /** The original of a send without a lock: a lock that is granted too late then stands for it. @default none */
   readonly originalOf?: (value: unknown) => Pointer | null
+  /** Called with duplicates, and with errors of the store. @default none */
   readonly on?: (event: GuardEvent<M>) => void
 }
 
@@ -127,6 +133,24 @@ const WAIT_MS = 3 * SECOND
 const INSIST = { insist: true }
 const WHILE_HELD = { whileHeld: true }
 
+/**
+ * Sends a content once within a window, where callers bring no key: in front of anything that sends.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createGuard } from 'onceonly/guard'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const once = createLedger({ store: sqliteStore('once.db') })
+ * const guard = createGuard({
+ *   ledger: once,
+ *   name: 'sms',
+ *   identity: (message: { tenant: string; to: string; text: string }) => [message.tenant, message.to, message.text],
+ * })
+ * const verdict = await guard.send({ tenant: 'acme', to: '+4915112345678', text: 'Hi' }, async () => 'sent')
+ * ```
+ */
 export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   checkOptions('createGuard', options, guardOptions)
   const { ledger, name, withinMs = WITHIN_MS, waitMs = WAIT_MS } = options

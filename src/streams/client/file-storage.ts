@@ -19,6 +19,21 @@ interface Waiting {
 /**
  * Client storage for Node, in a file of its own, for one process at a time: a second process gets `storage_taken`. A killed
  * process leaves no lock behind. A copied file makes a clone, which the regions detect.
+ *
+ * @example
+ * ```ts
+ * import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+ * import { createFileStorage } from 'onceonly/stream/server'
+ *
+ * const client = await createStreamClient({
+ *   room: 'lobby',
+ *   regions: ['eu'],
+ *   transport: createWebSocketTransport({ url: () => 'wss://eu.example.com/socket' }),
+ *   receiver: { message: (entry) => console.log(entry.body) },
+ *   mode: 'at-least-once',
+ *   storage: createFileStorage({ path: 'bot.json' }),
+ * })
+ * ```
  */
 export function createFileStorage(options: { readonly path: string }): OpenClientStorage {
   return createClientStorage(openFile(options))

@@ -11,19 +11,21 @@ export interface StorageHold {
 }
 
 export interface HoldOptions {
-  /** How long to wait for a tab that is about to go, as the one before a reload is. */
+  /** How long to wait, in milliseconds, for a tab that is about to go, as the one before a reload is. @default 0 */
   readonly waitMs?: number
-  /** Without locks: this tab was silent for so long, frozen for example, that another one has taken the storage. */
+  /** Without locks: this tab was silent for so long, frozen for example, that another one has taken the storage. @default none */
   onLost?(): void
-  /** Null where there are none, as on plain HTTP. Left out: `navigator.locks` where it exists. */
+  /** Null where there are none, as on plain HTTP. @default navigator.locks */
   readonly locks?: WebLocks | null
+  /** Has the lease where there are no locks. @default indexedDB */
   readonly indexedDB?: IndexedDb
-  /** Left out: the browser's `localStorage`. */
+  /** Has a note of the lease, for a tab that reloads. @default localStorage */
   readonly localStorage?: LocalStorage
-  /** Left out: the window. */
+  /** Says when the tab goes. @default window */
   readonly page?: HoldPage
-  /** By the clock of the machine, which all tabs share. */
+  /** The clock of the machine, which all tabs share. @default Date.now */
   readonly nowMs?: () => number
+  /** Time and scheduling; tests give their own. @default the browser's */
   readonly runtime?: ClientRuntime
 }
 
@@ -61,6 +63,14 @@ const STORE = 'holds'
 /**
  * Null when another tab holds the storage. By a lock of `navigator.locks` where there are any; elsewhere by a lease in
  * IndexedDB, which the tab renews while it lives, and which a tab that goes gives back.
+ *
+ * @example
+ * ```ts
+ * import { holdStorage } from 'onceonly/stream/browser'
+ *
+ * const hold = await holdStorage('lobby', { waitMs: 500 })
+ * if (hold === null) console.log('Another tab is open.')
+ * ```
  */
 export async function holdStorage(name: string, options: HoldOptions = {}): Promise<StorageHold | null> {
   const { locks = browserLocks() } = options

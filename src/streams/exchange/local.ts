@@ -12,8 +12,9 @@ export interface ExchangeWay {
 }
 
 export interface LocalExchangeOptions {
-  /** Called for every message, so that a demo or a test can break the network. By default nothing is broken. */
+  /** Called for every message, so that a demo or a test can break the network. @default nothing is broken */
   way?(from: string, to: string, room: string): ExchangeWay
+  /** Time and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
 }
 
@@ -25,6 +26,26 @@ export interface LocalExchange {
 
 const OPEN: ExchangeWay = { cut: false, delayMs: 0 }
 
+/**
+ * Joins regions of one process, for tests and demos.
+ *
+ * @example
+ * ```ts
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { createLocalExchange, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
+ *
+ * const store = sqliteStore('rooms.db')
+ * const exchange = createLocalExchange()
+ * const regions = ['eu', 'us'].map((region) =>
+ *   createStreamRegion({
+ *     region,
+ *     peers: ['eu', 'us'].filter((peer) => peer !== region),
+ *     log: createSqlRoomLog({ store, region }),
+ *     exchange: exchange.of(region),
+ *   }),
+ * )
+ * ```
+ */
 export function createLocalExchange(options: LocalExchangeOptions = {}): LocalExchange {
   const { way = () => OPEN, runtime = createRuntime() } = options
   const peers = new Map<string, RegionPeer>()

@@ -29,14 +29,17 @@ export interface NatsExchangeOptions {
   readonly connection: NatsLine
   /** `jetstream(connection)` of `@nats-io/jetstream`. */
   readonly jetstream: JetStreamLine
+  /** The name of this region. */
   readonly region: string
-  /** Before all subjects, where systems share a server: letters, digits, dashes and dots. */
+  /** Before all subjects, where systems share a server: letters, digits, dashes and dots. @default 'onceonly.stream' */
   readonly namespace?: string
-  /** A peer that does not answer within this is down. */
+  /** A peer that does not answer within this, in milliseconds, is down. @default 5 seconds */
   readonly pullMs?: number
-  /** Copies of the stream in a cluster. */
+  /** Copies of the stream in a cluster. @default 1 */
   readonly replicas?: number
+  /** Called with errors that are tried again. @default none */
   onError?(error: unknown): void
+  /** Time and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
 }
 
@@ -68,6 +71,19 @@ interface CarriedRequest extends PullRequest {
  * on their way to the stream, because they are many and urgent; a region that misses one pulls from the writer, or from
  * the stream when the writer is down. What the stream has lost is pulled, too, so it is never a second truth.
  * Any client that may publish on these subjects is trusted as a region; the last part but one of a hint's subject names it.
+ *
+ * @example
+ * ```ts
+ * import { jetstream } from '@nats-io/jetstream'
+ * import { connect } from '@nats-io/transport-node'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { createNatsExchange, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
+ *
+ * const connection = await connect({ servers: 'nats://127.0.0.1:4222' })
+ * const exchange = await createNatsExchange({ connection, jetstream: jetstream(connection), region: 'eu' })
+ * const log = createSqlRoomLog({ store: sqliteStore('rooms.db'), region: 'eu' })
+ * const region = createStreamRegion({ region: 'eu', peers: ['us'], log, exchange })
+ * ```
  */
 export async function createNatsExchange(options: NatsExchangeOptions): Promise<Exchange> {
   const { connection, jetstream, region, namespace = 'onceonly.stream', replicas = 1 } = options

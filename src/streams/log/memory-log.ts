@@ -26,7 +26,16 @@ import { identityText } from '../protocol/protocol.ts'
 import { isPublisherName, PUBLISHED } from '../protocol/published.ts'
 import { forkOf } from './fork.ts'
 
-/** One region's log in memory: for tests, for the simulator, and as the shortest description of what a log must do. */
+/**
+ * One region's log in memory: for tests, for the simulator, and as the shortest description of what a log must do.
+ *
+ * @example
+ * ```ts
+ * import { createMemoryRoomLog } from 'onceonly/stream/ports'
+ *
+ * const log = createMemoryRoomLog({ region: 'eu', nowMs: Date.now })
+ * ```
+ */
 export function createMemoryRoomLog(options: {
   readonly region: string
   /** The epoch of this log; a region that lost its log must begin another one. */

@@ -14,7 +14,16 @@ interface OrderedRoom {
   untilMs: number
 }
 
-/** The final order in memory, for all regions of one process. */
+/**
+ * The final order in memory, for all regions of one process.
+ *
+ * @example
+ * ```ts
+ * import { createMemoryOrderLog } from 'onceonly/stream/ports'
+ *
+ * const order = createMemoryOrderLog({ nowMs: Date.now })
+ * ```
+ */
 export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }): OrderLog {
   const rooms = new Map<string, OrderedRoom>()
 

@@ -22,7 +22,19 @@ function rowOf({ g, client, epoch, cseq }: OrderRowRead): OrderRow {
   return { g: Number(g), client, epoch: Number(epoch), cseq: Number(cseq) }
 }
 
-/** The final order of rooms, in the store that all regions share: SQLite for one process, PostgreSQL for many. */
+/**
+ * The final order of rooms, in the store that all regions share: SQLite for one process, PostgreSQL for many.
+ *
+ * @example
+ * ```ts
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
+ *
+ * const store = sqliteStore('rooms.db')
+ * const log = createSqlRoomLog({ store, region: 'eu' })
+ * const region = createStreamRegion({ region: 'eu', log, order: createSqlOrderLog({ store }) })
+ * ```
+ */
 export function createSqlOrderLog({ store }: { readonly store: SqlStore }): OrderLog {
   checkSqlStore('createSqlOrderLog', store)
   const { sql } = store

@@ -15,6 +15,7 @@ export interface SqlStorage extends OpenClientStorage {
 }
 
 export interface SqlStorageOptions {
+  /** The store that the receiver writes to. */
   readonly store: SqlStore
   /**
    * One for each client. Where two open one name, the last has it: writes of the other are refused with `storage_taken`.
@@ -27,6 +28,23 @@ const OPENER = 'opener'
 
 /**
  * For clients that live beside a store: a crash in the middle of a receiver leaves neither its writes nor its position.
+ *
+ * @example
+ * ```ts
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+ * import { createSqlStorage } from 'onceonly/stream/server'
+ *
+ * const storage = createSqlStorage({ store: sqliteStore('bot.db'), name: 'bot' })
+ * const client = await createStreamClient({
+ *   room: 'lobby',
+ *   regions: ['eu'],
+ *   transport: createWebSocketTransport({ url: () => 'wss://eu.example.com/socket' }),
+ *   receiver: { message: async ({ body }) => void (await storage.tx.query('insert into seen values (?)', [String(body)])) },
+ *   mode: 'effectively-once',
+ *   storage,
+ * })
+ * ```
  */
 export function createSqlStorage({ store, name: storageName }: SqlStorageOptions): SqlStorage {
   checkSqlStore('createSqlStorage', store)

@@ -17,7 +17,9 @@ import { decideBatch } from './sql-write.ts'
 export interface SqlRoomLogOptions {
   /** SQLite or PostgreSQL. Regions may share one; each keeps rows of its own. */
   readonly store: SqlStore
+  /** The region whose rooms it keeps. */
   readonly region: string
+  /** Time, randomness and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
 }
 
@@ -26,7 +28,18 @@ const EPOCH_CHARS = 6
 /** Of a digest: a topic is part of the SQL, and a region's name may hold what a topic may not. */
 const TOPIC_CHARS = 16
 
-/** Rooms of one region in an SQL store. Writes that come together share one transaction, whatever their rooms. */
+/**
+ * Rooms of one region in an SQL store. Writes that come together share one transaction, whatever their rooms.
+ *
+ * @example
+ * ```ts
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
+ *
+ * const log = createSqlRoomLog({ store: sqliteStore('rooms.db'), region: 'eu' })
+ * const region = createStreamRegion({ region: 'eu', log })
+ * ```
+ */
 export function createSqlRoomLog({ store, region, runtime = createRuntime() }: SqlRoomLogOptions): RoomLog {
   checkSqlStore('createSqlRoomLog', store)
   const { sql } = store

@@ -23,10 +23,13 @@ export type CausalArrival<T> =
 const MOST_BUFFERED = 4_096
 
 export interface CausalBufferOptions<T> {
+  /** How many messages of each sender were delivered before. @default none */
   readonly delivered?: Counts
+  /** How many messages may wait. @default 4 096 */
   readonly mostBuffered?: number
-  /** Of all messages that wait, by `sizeOf`; left out, only their number counts. */
+  /** How many bytes of them may wait, by `sizeOf`. @default only their number counts */
   readonly mostBufferedBytes?: number
+  /** The bytes of a message. @default 0 */
   sizeOf?(message: T): number
 }
 

@@ -9,12 +9,15 @@ export interface Processed<R> {
 }
 
 export interface ReceiveDedupOptions {
+  /** A clock in milliseconds. */
   readonly nowMs: () => number
+  /** How long a result is remembered, in milliseconds. @default 5 minutes */
   readonly ttlMs?: number
+  /** Keys that are remembered at once, running ones included. @default 100 000 */
   readonly mostKeys?: number
   /**
    * With this callback a full table forgets its oldest result instead of refusing a new key. It gets the forgotten key; a
-   * later duplicate of that key runs again.
+   * later duplicate of that key runs again. @default none
    */
   onEvict?(key: string): void
 }
@@ -42,6 +45,14 @@ const SWEEP_KEYS = 4
  * Remembers results by key, so that a second copy gets the first one's. Copies at the same time share one run; a run
  * that throws is forgotten. With as many keys as may be remembered, a new one is refused with `dedup_full`: a key that
  * made room for it before its time would let a duplicate through.
+ *
+ * @example
+ * ```ts
+ * import { ReceiveDedup } from 'onceonly/stream/parts'
+ *
+ * const dedup = new ReceiveDedup<string>({ nowMs: Date.now })
+ * const { result, duplicate } = await dedup.process('message-1', () => 'stored')
+ * ```
  */
 export class ReceiveDedup<R> {
   /** Apart from the settled ones, so that an effect that never ends blocks no eviction. */

@@ -10,6 +10,7 @@ export interface HybridTime {
 /** A peer that is further ahead has a broken clock, and would move all other clocks ahead. */
 const MOST_AHEAD_MS = 60_000
 
+/** Times that follow the wall clock and never contradict what caused what, even where clocks are apart. */
 export class HybridClock {
   readonly #wallMs: () => number
   readonly #mostAheadMs: number
@@ -46,6 +47,7 @@ export class HybridClock {
   }
 }
 
+/** Negative when `a` is earlier, positive when it is later. */
 export function compareHybrid(a: HybridTime, b: HybridTime): number {
   return a.ms - b.ms || a.counter - b.counter
 }

@@ -36,6 +36,7 @@ export class Sequencer {
   }
 }
 
+/** Negative when `a` comes before `b`, positive when it comes after. */
 export function comparePlaces(a: Place, b: Place): number {
   return a.epoch - b.epoch || a.place - b.place
 }

@@ -83,6 +83,7 @@ export function compareCounts(a: Counts, b: Counts): Order {
 /** Counts by place, for a set of nodes that is fixed: five numbers instead of five names. */
 export type DenseCounts = readonly number[]
 
+/** As `compareCounts`, for counts by place. */
 export function compareDense(a: DenseCounts, b: DenseCounts): Order {
   let less = false
   let more = false
@@ -96,6 +97,7 @@ export function compareDense(a: DenseCounts, b: DenseCounts): Order {
   return more ? 'after' : 'equal'
 }
 
+/** Counts by place, in the order of `nodes`. @throws BaseError `bad_input` for a node that is not among them */
 export function toDense(nodes: readonly string[], counts: Counts): DenseCounts {
   for (const node in counts) {
     if (countOf(counts, node) > 0 && !nodes.includes(node))
@@ -104,6 +106,7 @@ export function toDense(nodes: readonly string[], counts: Counts): DenseCounts {
   return nodes.map((node) => countOf(counts, node))
 }
 
+/** Counts by name, from those by place in the order of `nodes`. */
 export function toSparse(nodes: readonly string[], counts: DenseCounts): Counts {
   const known = nodes.map((node, place) => [node, counts[place] ?? 0] as const)
   return Object.fromEntries(known.filter(([, count]) => count > 0))
@@ -123,6 +126,7 @@ export function encodeDense(counts: DenseCounts): Uint8Array {
   return Uint8Array.from(bytes)
 }
 
+/** Reads what `encodeDense` wrote. @throws BaseError `bad_input` where it is cut off or too long */
 export function decodeDense(bytes: Uint8Array): DenseCounts {
   let at = 0
   function next(): number {

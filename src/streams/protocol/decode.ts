@@ -34,6 +34,17 @@ export function decodeSendFrame(text: string): Decoded<SendFrame> {
   return decode(text, sessionLimits.clientFrameBytes, readSend)
 }
 
+/**
+ * Reads a server's frame. Members that we do not know are left out: a newer server may have them.
+ *
+ * @example
+ * ```ts
+ * import { decodeServerFrame } from 'onceonly/stream/protocol'
+ *
+ * const decoded = decodeServerFrame('{"kind":"pong"}')
+ * if (decoded.kind === 'bad') console.log(decoded.reason)
+ * ```
+ */
 export function decodeServerFrame(text: string): Decoded<ServerFrame> {
   return decode(text, sessionLimits.serverFrameBytes, readServerFrame)
 }

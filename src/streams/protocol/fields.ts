@@ -62,6 +62,7 @@ export function name(from: Fields, member: string): string {
   throw new FrameProblem(`\`${member}\` is not a name`)
 }
 
+/** Whether it is a valid name of a room, a region or a client. */
 export function isStreamName(value: unknown): value is string {
   return typeof value === 'string' && value.length <= sessionLimits.nameChars && NAME.test(value)
 }

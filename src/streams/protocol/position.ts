@@ -9,6 +9,7 @@ export function covers(position: Position, needed: Position): boolean {
   return true
 }
 
+/** True when `position` includes this place; no place is always included. */
 export function coversPlace(position: Position, place: LogPlace | null): boolean {
   return place === null || countOf(position, place.log) >= place.n
 }

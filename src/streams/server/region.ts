@@ -53,13 +53,13 @@ export interface PeerSilence {
 
 export interface ConnectOptions {
   /**
-   * Whether this client may be in this room on this connection: null, or why not. Asked for each room. By default every
-   * client may.
+   * Whether this client may be in this room on this connection: null, or why not. Asked for each room. @default every
+   * client may
    */
   authorize?(hello: HelloFrame): Refusal | null | Promise<Refusal | null>
   /**
    * The name under which the region keeps a room, from the one that the client uses: where several tenants name their own
-   * rooms. By default the same.
+   * rooms. @default the same
    */
   roomOf?(room: string): string
 }
@@ -71,28 +71,59 @@ export interface ConnectOptions {
 export type Refusal = string | { readonly taken: string }
 
 export interface StreamRegionOptions {
+  /** The name of this region. */
   readonly region: string
+  /** Keeps its rooms: `createSqlRoomLog`. */
   readonly log: RoomLog
-  /** Where the final order is kept; without it there is only the provisional one. */
+  /** Where the final order is kept; without it there is only the provisional one. @default none */
   readonly order?: OrderLog
+  /** The way to other regions: `createNatsExchange`. @default none */
   readonly exchange?: Exchange
-  /** The other regions. */
+  /** The names of the other regions. @default none */
   readonly peers?: readonly string[]
-  /** For clients whose position has expired: everything that the room is made of, as one JSON value. */
+  /** For clients whose position has expired: everything that the room is made of, as one JSON value. @default none */
   snapshot?(room: string): Promise<unknown>
-  /** A client continued from its position, or had to start over. For telemetry. */
+  /** A client continued from its position, or had to start over. For telemetry. @default none */
   on?(event: { readonly kind: 'resumed' | 'reset'; readonly region: string }): void
   /**
    * While regions were apart, clones of one client used a number for two messages, and both were acknowledged. This
-   * region shows one of them, another region perhaps the other; this is the only word about the hidden one.
+   * region shows one of them, another region perhaps the other; this is the only word about the hidden one. @default none
    */
   onFork?(room: string, fork: Fork): void
-  /** Something failed and is tried again. */
+  /** Something failed and is tried again. @default none */
   onProblem?(error: unknown): void
+  /** Bounds of memory, times and retention that are to differ. @default those of `streamLimits` */
   readonly bounds?: Partial<StreamBounds>
+  /** Time, randomness and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
 }
 
+/**
+ * The rooms of one region: accepts messages of clients, stores them once, and delivers them in order, with those of
+ * other regions.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { createSocketServer, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
+ * import { WebSocketServer } from 'ws'
+ *
+ * const region = createStreamRegion({
+ *   region: 'eu',
+ *   log: createSqlRoomLog({ store: sqliteStore('rooms.db'), region: 'eu' }),
+ * })
+ * createSocketServer({
+ *   server: createServer().listen(3000),
+ *   path: '/socket',
+ *   WebSocketServer,
+ *   admit: async (_request, token) =>
+ *     token === null ? { kind: 'refused', status: 401, reason: 'Sign in.' } : { kind: 'admitted', who: token },
+ *   begin: (link) => region.connect(link),
+ * })
+ * await region.publish('lobby', { text: 'Open' }, { id: 'open-1' })
+ * ```
+ */
 export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
   const { region, log, exchange } = options ?? {}
   if (typeof log?.open !== 'function') {

@@ -23,6 +23,7 @@ export type Admission<Who> =
 export interface SocketServerOptions<Who> {
   /** Your HTTP server; upgrades of other paths are left to other listeners. */
   readonly server: HttpServer
+  /** The path of upgrades, without a query. */
   readonly path: string
   /** The class of `ws`. */
   readonly WebSocketServer: WebSocketServerClass
@@ -30,7 +31,9 @@ export interface SocketServerOptions<Who> {
   admit(request: IncomingMessage, token: string | null): Promise<Admission<Who>>
   /** Gives the connection to a region. */
   begin(link: SocketLink, who: Who): Session
+  /** More connections are refused. @default 10 000 */
   readonly mostConnections?: number
+  /** Time and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
 }
 
@@ -41,7 +44,27 @@ export interface SocketServer {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Sessions over WebSockets at one path of an HTTP server. */
+/**
+ * Sessions over WebSockets at one path of an HTTP server.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http'
+ * import { createMemoryRoomLog } from 'onceonly/stream/ports'
+ * import { createSocketServer, createStreamRegion } from 'onceonly/stream/server'
+ * import { WebSocketServer } from 'ws'
+ *
+ * const region = createStreamRegion({ region: 'eu', log: createMemoryRoomLog({ region: 'eu', nowMs: Date.now }) })
+ * const server = createServer().listen(3000)
+ * const sockets = createSocketServer({
+ *   server,
+ *   path: '/socket',
+ *   WebSocketServer,
+ *   admit: async () => ({ kind: 'admitted', who: null }),
+ *   begin: (link) => region.connect(link),
+ * })
+ * ```
+ */
 export function createSocketServer<Who>(options: SocketServerOptions<Who>): SocketServer {
   const { server, path, WebSocketServer, mostConnections = CONNECTIONS_MOST, runtime = createRuntime() } = options
   const links = new Set<SocketLink>()

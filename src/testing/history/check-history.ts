@@ -3,7 +3,7 @@ import type { HistoryEvent } from './event.ts'
 import { findOrder } from './find-order.ts'
 
 export interface HistoryOptions {
-  /** How many half-made orders of one identity are tried before the search gives up. */
+  /** How many half-made orders of one identity are tried before the search gives up. @default 200 000 */
   readonly tries?: number
 }
 

@@ -6,12 +6,27 @@ import type { HistoryEvent, Result } from './event.ts'
 export interface RecordingOptions {
   /** The calling process: one name per operating-system process, or per simulated one. */
   readonly process: string
-  /** A clock that all recorded processes share; the machine's monotonic one, in microseconds, unless it is virtual. */
+  /** A clock that all recorded processes share. @default the machine's monotonic one, in microseconds */
   readonly clock?: () => number
+  /** Called with every request once its answer is there. */
   write(event: HistoryEvent): void
 }
 
-/** A store that writes down every request and its answer, for `checkHistory`. Nothing else about it changes. */
+/**
+ * A store that writes down every request and its answer, for `checkHistory`. Nothing else about it changes.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { memoryStore } from 'onceonly/memory'
+ * import { checkHistory, createRecordingStore, type HistoryEvent } from 'onceonly/testing'
+ *
+ * const events: HistoryEvent[] = []
+ * const store = createRecordingStore(memoryStore(), { process: 'a', write: (event) => void events.push(event) })
+ * const once = createLedger({ store, background: false })
+ * console.log(checkHistory(events).fits)
+ * ```
+ */
 export function createRecordingStore<S extends Store>(store: S, options: RecordingOptions): S {
   const clock = options.clock ?? (() => Number(process.hrtime.bigint() / 1_000n))
   const note = (request: Request, startedAt: number, result: Result) => {

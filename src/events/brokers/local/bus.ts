@@ -15,13 +15,15 @@ import { startSubscription } from './subscription.ts'
 import { LOCAL_ROOM, localTables } from './tables.ts'
 
 export interface LocalBusOptions {
+  /** Processes that share this store share the queues. */
   readonly store: SqlStore
-  /** How long a delivery stays with a receiver that gives no sign of life; renewed while it runs. */
+  /** How long a delivery stays with a silent receiver, in milliseconds; renewed while it runs. @default 30 seconds */
   readonly leaseMs?: number
-  /** The delay after which a receiver that threw gets the message again. */
+  /** The delay after which a receiver that threw gets the message again, in milliseconds. @default 1 second */
   readonly retryMs?: number
-  /** What no receiver acknowledged within this is dropped, and reported. */
+  /** What no receiver acknowledged within this, in milliseconds, is dropped, and reported. @default 7 days */
   readonly keepMs?: number
+  /** Called with failures, and with what expired. @default none */
   readonly on?: (event: LocalBusEvent) => void
   /** Time, randomness and scheduling; tests give their own. @default the system's */
   readonly runtime?: Runtime
@@ -52,6 +54,22 @@ export interface LocalBus extends Publisher, Subscriber, AsyncDisposable {
 /**
  * A broker without a server: durable queues in the store, shared by every process on it. Really at least once: what was
  * not acknowledged comes again, after a restart, after a crash, and after a lease without a sign of life.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createInbox } from 'onceonly/inbox'
+ * import { createLocalBus } from 'onceonly/local'
+ * import { createRelay } from 'onceonly/outbox'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const store = sqliteStore('shop.db')
+ * const once = createLedger({ store })
+ * const bus = createLocalBus({ store })
+ * createRelay({ ledger: once, publisher: bus })
+ * const inbox = createInbox({ ledger: once, consumer: 'shipping' })
+ * await inbox.consume<{ id: string }>(bus, { topics: ['order.placed'] }, async ({ id }) => console.log(id))
+ * ```
  */
 export function createLocalBus(options: LocalBusOptions): LocalBus {
   checkOptions('createLocalBus', options, localBusOptions)

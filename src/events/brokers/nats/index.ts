@@ -22,15 +22,21 @@ export interface NatsBrokerOptions extends BrokerOptions {
   readonly jetstream: NatsJetStream
   /** `headers` of `@nats-io/transport-node` (or of `@nats-io/nats-core`), by which empty headers are made. */
   readonly headers: () => NatsHeaders
-  /** Whether streams that are missing are made. If not, they are your own, and take the subjects `NAMESPACE.TOPIC`. */
+  /**
+   * Whether streams that are missing are made. If not, they are your own, and take the subjects `NAMESPACE.TOPIC`.
+   * @default true
+   */
   readonly declare?: boolean
-  /** What a consumer gets whose name is new: what is published from now on, or all that the stream still has. */
+  /** What a consumer gets whose name is new: what is published from now on, or all that the stream still has. @default 'new' */
   readonly deliver?: 'new' | 'all'
-  /** How long the server waits for a word from a consumer; a longer effect is renewed by itself. */
+  /**
+   * How long the server waits for a silent consumer, in milliseconds; a longer effect is renewed by itself.
+   * @default 30 seconds
+   */
   readonly ackWaitMs?: number
-  /** How long a stream keeps a message, delivered or not, and so how long it can hand it over again. */
+  /** How long a stream keeps a message, delivered or not, and can hand it over again, in milliseconds. @default 7 days */
   readonly maxAgeMs?: number
-  /** Copies of every stream in a cluster. */
+  /** Copies of every stream in a cluster. @default 1 */
   readonly replicas?: number
 }
 
@@ -57,6 +63,20 @@ export interface NatsBroker extends Publisher, Subscriber {
  * Every topic has a stream, made by its first subscription, which keeps messages for `maxAgeMs` and drops a copy of an id
  * within its own window; every consumer has a durable pull consumer on the stream of each of its topics. What is
  * published to a topic without a stream is refused.
+ *
+ * @example
+ * ```ts
+ * import { jetstream } from '@nats-io/jetstream'
+ * import { connect, headers } from '@nats-io/transport-node'
+ * import { createLedger } from 'onceonly'
+ * import { createNatsBroker } from 'onceonly/nats'
+ * import { createRelay } from 'onceonly/outbox'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ *
+ * const connection = await connect({ servers: 'nats://127.0.0.1:4222' })
+ * const broker = createNatsBroker({ jetstream: jetstream(connection), headers })
+ * createRelay({ ledger: createLedger({ store: sqliteStore('shop.db') }), publisher: broker })
+ * ```
  */
 export function createNatsBroker(options: NatsBrokerOptions): NatsBroker {
   checkOptions('createNatsBroker', options, natsOptions)

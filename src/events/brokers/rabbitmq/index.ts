@@ -21,7 +21,8 @@ export interface RabbitmqBrokerOptions extends BrokerOptions {
   /** Your own `Connection` of `rabbitmq-client`. It reconnects by itself; closing it, after the broker, is yours. */
   readonly connection: RabbitConnection
   /**
-   * How long a consumer may be away and still find its unacknowledged messages handed over again: RabbitMQ itself keeps them forever. An inbox should remember at least as long.
+   * How long a consumer may be away, in milliseconds, and still find its unacknowledged messages handed over again:
+   * RabbitMQ itself keeps them without an end. An inbox should remember at least as long. @default 7 days
    */
   readonly redeliveryHorizonMs?: number
 }
@@ -43,6 +44,19 @@ export interface RabbitmqBroker extends Publisher, Subscriber {
 /**
  * Messages go to one durable direct exchange, the namespace, by their topic; every consumer has a durable quorum queue,
  * `NAMESPACE.CONSUMER`, bound to its topics. A binding outlives the subscription that made it.
+ *
+ * @example
+ * ```ts
+ * import { createLedger } from 'onceonly'
+ * import { createRelay } from 'onceonly/outbox'
+ * import { createRabbitmqBroker } from 'onceonly/rabbitmq'
+ * import { sqliteStore } from 'onceonly/sqlite'
+ * import { Connection } from 'rabbitmq-client'
+ *
+ * const connection = new Connection('amqp://127.0.0.1')
+ * const broker = createRabbitmqBroker({ connection })
+ * createRelay({ ledger: createLedger({ store: sqliteStore('shop.db') }), publisher: broker })
+ * ```
  */
 export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBroker {
   checkOptions('createRabbitmqBroker', options, rabbitmqOptions)

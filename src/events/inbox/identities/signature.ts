@@ -9,9 +9,9 @@ export interface SignedOptions {
 }
 
 export interface TimedOptions extends SignedOptions {
-  /** How far the sender's time may be from ours, in either direction. */
+  /** How far the sender's time may be from ours, in milliseconds, in either direction. @default 5 minutes */
   readonly toleranceMs?: number
-  /** The time of now, by the wall clock. */
+  /** The time, in milliseconds since 1970. @default that of the wall clock */
   readonly now?: number
 }
 

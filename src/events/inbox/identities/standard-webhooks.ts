@@ -7,13 +7,22 @@ import { badOption, badSignature, bytesOfBase64, digestOf, isSignedBy, secretsOf
 const PREFIX = 'whsec_'
 
 export interface StandardWebhookOptions extends TimedOptions {
-  /** What its messages are called here. */
+  /** The topic of its messages here. @default 'webhook' */
   readonly topic?: string
 }
 
 /**
  * A webhook by the Standard Webhooks specification, also under the names that it had at Svix: `webhook-id` is the same over all retries, the signature covers id,
  * time and body. Throws `unreadable_message` or `bad_signature`, naming the header at fault.
+ *
+ * @example
+ * ```ts
+ * import { readStandardWebhook } from 'onceonly/webhooks'
+ *
+ * export function receive(request: { headers: Headers; body: string }) {
+ *   return readStandardWebhook(request, { secrets: process.env.WEBHOOK_SECRET ?? '' })
+ * }
+ * ```
  */
 export function readStandardWebhook({ headers, body }: HookRequest, options: StandardWebhookOptions): IncomingMessage {
   // All three headers of one family: no sender signs a mixture.
