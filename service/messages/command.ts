@@ -61,7 +61,8 @@ export const sendRequest = ruled(
         description: 'Compared in lower case. An empty string is none.',
       }),
       leadId: unlessEmpty(isId, 'is not the id of a lead', {
-        description: 'A known lead; without a recipient, its own are used.',
+        description:
+          'A known lead; without a recipient, its own are used. A recipient of another lead makes it a message to that one.',
       }),
       channel: Type.Optional(
         Type.Unsafe<ChannelName | null>({ type: ['string', 'null'], enum: [...channelNames, null] }),

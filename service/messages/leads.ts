@@ -19,7 +19,7 @@ interface FoundLead {
 const RACES_MOST = 3
 
 /**
- * The lead of a recipient, found or created. The phone decides: where it belongs to one lead and the e-mail address to
+ * The lead of a recipient, named, found or created. The phone decides: where it belongs to one lead and the e-mail address to
  * another, nothing is merged. Unique indexes make it atomic; the loser of a race reads what the winner wrote.
  */
 export function* leadFor(
@@ -28,7 +28,7 @@ export function* leadFor(
 ): Script<FoundLead> {
   const { leadId, crmIds, now } = wanted
   for (let tries = 1; tries <= RACES_MOST; tries++) {
-    const known = leadId === null ? yield* findLead(to) : yield* leadOfId(to.workspaceId, leadId)
+    const known = leadId === null ? yield* findLead(to) : yield* namedLead(to, leadId)
     if (known !== null) return { lead: yield* completed(known, to, crmIds), created: false }
     const email = (yield* leadBy('email', to)) === null ? to.email : null
     const [lead] = yield* ask<LeadRow>(
@@ -53,6 +53,16 @@ export async function leadById(
 
 function* leadOfId(workspaceId: string, leadId: string): Script<LeadRow | null> {
   return (yield* ask<LeadRow>(BY_ID, [workspaceId, leadId]))[0] ?? null
+}
+
+/**
+ * The lead of this id, unless the recipient is the phone, or the address, of another lead: then it is a message to that
+ * one, whose conversation it belongs to. A phone is one human, whichever lead is named with it.
+ */
+function* namedLead(to: Recipient, leadId: string): Script<LeadRow | null> {
+  const named = yield* leadOfId(to.workspaceId, leadId)
+  const isIts = to.phone === null ? named?.email === to.email : named?.phone === to.phone
+  return named === null || isIts ? named : ((yield* findLead(to)) ?? named)
 }
 
 function* findLead(to: Recipient): Script<LeadRow | null> {

@@ -271,6 +271,23 @@ onEveryPlace('messages', (place) => {
       assert.equal(twin.body.leadId, first.body.leadId)
     })
 
+    test('a phone, or an address, of another lead than the named one makes it a message to that one', async () => {
+      const phone = await server.send({ recipientPhone: '+4994002', message: 'intro' })
+      const mail = await server.send({ recipientEmail: 'named@example.com', message: 'intro' })
+      const toPhone = await server.send({ leadId: mail.body.leadId, recipientPhone: '+4994002', message: 'by phone' })
+      assert.equal(toPhone.status, 200)
+      assert.equal(toPhone.body.leadId, phone.body.leadId)
+      assert.equal(toPhone.body.message?.conversationId, phone.body.message?.conversationId)
+      const toMail = { leadId: phone.body.leadId, recipientEmail: 'named@example.com', message: 'by mail' }
+      assert.equal((await server.send(toMail)).body.leadId, mail.body.leadId)
+      const another = await server.send({
+        leadId: mail.body.leadId,
+        recipientPhone: '+4994003',
+        message: 'a new phone',
+      })
+      assert.equal(another.body.leadId, mail.body.leadId, 'which no lead has, so that it is now its own')
+    })
+
     test('after the window it is a new message', async () => {
       const body = { recipientPhone: '+4995001', message: 'Every quarter of an hour' }
       const first = await server.send(body)
