@@ -7,6 +7,7 @@ import { childFailed, childIdOf, readChild } from './child-plan.ts'
 import type { ChildOptions } from './context.ts'
 import type { RunRow } from './entry.ts'
 import { COPIED } from './entry.ts'
+import { ERASED } from './erase.ts'
 import { RunError } from './errors.ts'
 import { begun } from './events.ts'
 import type { Execution } from './execution.ts'
@@ -110,6 +111,10 @@ function endOf(child: RunRow | null, wanted: RunRow): ChildEnd | null {
     return { kind: 'failed', failure: storableFailure(error, { runId: wanted.id, state: 'removed' }) }
   }
   const { id: runId, state, failure } = child
+  if (child.definition === ERASED) {
+    const error = new RunError('child_failed', `The child ${runId} was erased.`)
+    return { kind: 'failed', failure: storableFailure(error, { runId, state: 'erased' }) }
+  }
   const isOurs = child.parent === wanted.parent && child.definition === wanted.definition
   // One that continues another has an input of its own.
   if (!isOurs || (child.continues === null && child.inputFingerprint !== wanted.inputFingerprint)) {

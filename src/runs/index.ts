@@ -25,6 +25,7 @@ export type {
   QueuePlace,
   RunState,
 } from './entry.ts'
+export type { ErasedRun } from './erase.ts'
 export type { EventStreamOptions } from './event-stream.ts'
 export { eventsResponse, sendEvents } from './event-stream.ts'
 export type { RunEvent, StepState } from './events.ts'

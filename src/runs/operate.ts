@@ -5,6 +5,8 @@ import type { SqlTx } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import { attributesOf } from './attributes.ts'
 import type { AttemptFailure, Entry, RunRow } from './entry.ts'
+import type { ErasedRun } from './erase.ts'
+import { ERASED, erasable, eraseOne } from './erase.ts'
 import { RunError } from './errors.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
 import type { ForkOptions } from './forked.ts'
@@ -55,6 +57,11 @@ export interface RunOperator {
   /** After a fix elsewhere: steps that wait for their next attempt are tried now, under the same keys. */
   retry(runId: string): Promise<void>
   resolve(runId: string, key: string, resolution: Resolution): Promise<void>
+  /**
+   * Removes the input, the journal and the result of a run, and ends one that waits. Its id stays taken until its retention
+   * ends. One that a worker drives, or with a step that may have happened, is left as it is; `preview` leaves all of them.
+   */
+  erase(runId: string, options?: { readonly preview?: boolean }): Promise<ErasedRun>
   /**
    * Starts a new run from a step of an old one: the journal before the step is copied, also of a run that still runs. Behind
    * it other code, or another input, may take another way. Its steps have keys of their own. Answers the id of the new run.
@@ -192,6 +199,7 @@ export function createRunOperator(
       near.wake()
       return options.runId
     },
+    erase: (runId, { preview = false } = {}) => sql.script(() => (preview ? erasable(runId) : eraseOne(sql, runId))),
     async retry(runId) {
       await change(async (by) => {
         await makeDue(by, runId)
@@ -233,7 +241,12 @@ async function isThere(by: Query, runId: string, id: string): Promise<boolean> {
 }
 
 /** @param twin the run that has the place of its dedupKey */
-function notResumable({ id, state, endedAt, queue, timedOut }: RunRow, now: number, twin: string | null): OnceError {
+function notResumable(
+  { id, definition, state, endedAt, queue, timedOut }: RunRow,
+  now: number,
+  twin: string | null,
+): OnceError {
+  if (definition === ERASED) return notResolvable(`The run ${id} was erased: nothing is left of it to continue.`)
   if (endedAt !== null && endedAt < now - limits.runKeepMs) return endedLongAgo(id)
   if (twin !== null)
     return notResolvable(`The run ${twin} of ${queue?.dedupKey} waits or runs in the queue ${queue?.name}.`)

@@ -1,6 +1,7 @@
 import { isOnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { Script, SqlSeam } from '../ledger/store/sql.ts'
+import { ERASED } from './erase.ts'
 import { readFailure, TIMED_OUT } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
 
@@ -28,7 +29,7 @@ export function* resumeOne(sql: SqlSeam, runId: string): Script<boolean> {
         cancelled_at = case when state = 'failed' then cancelled_at end,
         if_parent_ends = case when exists (select 1 from onceonly_runs p
           where p.id = onceonly_runs.parent and p.ended_at is not null) then 'continue' else if_parent_ends end
-      where id = ? and ended_at >= ${now} - ? and (state = 'failed' or state = 'cancelled' and not exists (${CLEANED}))
+      where id = ? and definition <> '${ERASED}' and ended_at >= ${now} - ? and (state = 'failed' or state = 'cancelled' and not exists (${CLEANED}))
         and not exists (${TWIN})
       returning ${woken}`,
     values: [runId, limits.runKeepMs],

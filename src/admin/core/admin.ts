@@ -347,5 +347,6 @@ function runsOf(store: SqlStore, now: () => Promise<number>, has: (room: string)
     resume: (runId) => known(runId).then(() => runs.resume(runId)),
     retry: (runId) => known(runId).then(() => runs.retry(runId)),
     resolve: (runId, ...args) => known(runId).then(() => runs.resolve(runId, ...args)),
+    erase: async (runId, ...args) => ((await has(RUN_ROOM)) ? await runs.erase(runId, ...args) : 'gone'),
   }
 }
