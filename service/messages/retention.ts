@@ -1,4 +1,4 @@
-import { DAY } from 'onceonly'
+import { DAY, type SqlValue } from 'onceonly'
 import type { Base } from '../store.ts'
 import { rowSweep, type Sweep, unheld } from '../workspaces/retention.ts'
 import { inTransaction } from './transaction.ts'
@@ -6,31 +6,43 @@ import { inTransaction } from './transaction.ts'
 /** Leads that one step looks at. */
 const LEADS = 200
 
-/** Removes leads, and their conversations, some time after their last message. */
-export function leadSweep(base: Base, retainDays: number): Sweep {
-  const { sql } = base
-  const old = `select id from leads where coalesce(used_at, created_at) <= ${sql.now} - ?
+/**
+ * Removes some of the leads without messages, with their conversations. A conversation may have messages of another lead:
+ * then it stays, and its lead.
+ */
+export function emptyLeads(
+  base: Base,
+  {
+    text,
+    values,
+    order = '',
+  }: { readonly text: string; readonly values: readonly SqlValue[]; readonly order?: string },
+): ReturnType<Sweep['step']> {
+  const empty = `select id from leads where ${text}
     and not exists (select 1 from messages where lead_id = leads.id)
     and not exists (select 1 from conversations c join messages m on m.conversation_id = c.id where c.lead_id = leads.id)
-    order by coalesce(used_at, created_at) limit ? ${unheld(base)}`
+    ${order} limit ? ${unheld(base)}`
   const unused = 'not exists (select 1 from messages where conversation_id = conversations.id)'
-  return {
-    name: 'leads',
-    step: () =>
-      inTransaction(base, async (tx) => {
-        const ids = (await tx.query<{ id: string }>(old, [retainDays * DAY, LEADS])).map(({ id }) => id)
-        if (ids.length === 0) return { removed: 0, more: false }
-        const among = `(${ids.map(() => '?').join(', ')})`
-        await tx.query(`delete from conversations where lead_id in ${among} and ${unused}`, ids)
-        // A message may have come to the conversation meanwhile.
-        const gone = await tx.query(
-          `delete from leads where id in ${among}
-             and not exists (select 1 from conversations where lead_id = leads.id) returning id`,
-          ids,
-        )
-        return { removed: gone.length, more: gone.length === LEADS }
-      }),
-  }
+  return inTransaction(base, async (tx) => {
+    const ids = (await tx.query<{ id: string }>(empty, [...values, LEADS])).map(({ id }) => id)
+    if (ids.length === 0) return { removed: 0, more: false }
+    const among = `(${ids.map(() => '?').join(', ')})`
+    await tx.query(`delete from conversations where lead_id in ${among} and ${unused}`, ids)
+    // A message may have come to the conversation meanwhile.
+    const gone = await tx.query(
+      `delete from leads where id in ${among}
+         and not exists (select 1 from conversations where lead_id = leads.id) returning id`,
+      ids,
+    )
+    return { removed: gone.length, more: gone.length === LEADS }
+  })
+}
+
+/** Removes leads, and their conversations, some time after their last message. */
+export function leadSweep(base: Base, retainDays: number): Sweep {
+  const used = 'coalesce(used_at, created_at)'
+  const old = { text: `${used} <= ${base.sql.now} - ?`, values: [retainDays * DAY], order: `order by ${used}` }
+  return { name: 'leads', step: () => emptyLeads(base, old) }
 }
 
 /** Messages that one step removes. */

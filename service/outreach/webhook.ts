@@ -21,6 +21,11 @@ interface Parts {
 
 const ROOM = 'webhook '
 
+/** What the names of all slots of a workspace begin with. */
+export function slotsOf(workspaceId: string): string {
+  return `${ROOM}${workspaceId} `
+}
+
 /**
  * Webhook steps call any host, each under the key of its step. A rate is that of a workspace at a host: a workspace that
  * calls a host much does not hold up the calls of others.
@@ -39,7 +44,7 @@ export function createWebhook({
     ...channel,
     async send(plan, context) {
       const { host } = new URL(plan.url)
-      const taken = await slots.take(`${ROOM}${plan.body?.workspaceId} ${host}`).catch((error: unknown) => {
+      const taken = await slots.take(`${slotsOf(String(plan.body?.workspaceId))}${host}`).catch((error: unknown) => {
         throw notDone(error)
       })
       if (taken.kind === 'full') {

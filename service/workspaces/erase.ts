@@ -1,9 +1,12 @@
 import type { Admin, ErasedOwner, OwnData } from 'onceonly/admin'
 import type { ImportRemoval } from '../imports/retention.ts'
+import { slotsOf } from '../outreach/webhook.ts'
 import type { Base } from '../store.ts'
 import { createChatRemoval } from './erase-chat.ts'
 import { createWorkspaceImports } from './erase-imports.ts'
+import { together } from './erase-left.ts'
 import { createLetterRemoval } from './erase-letters.ts'
+import { createMessageRemoval, within } from './erase-messages.ts'
 import { createOwnRows, type Selection } from './erase-rows.ts'
 import { createRunRemoval } from './erase-runs.ts'
 
@@ -13,14 +16,12 @@ interface Parts {
   readonly imports: ImportRemoval
 }
 
-const OVER = `status in ('sent', 'failed')`
-
 const none: ReadonlySet<string> = new Set()
 
 /**
- * What the systems keep of a workspace or a person. What is under way stays until it has ended: its outcome is still to be
- * found out, and a second run of the command takes it. Originals of contents stay too: they are hashes, and keep a
- * message from going out again inside its window.
+ * What the systems keep of a workspace or a person. What is under way, or unknown, stays until it has ended, and is
+ * named: its outcome is still to be found out, and a second run of the command takes it. Originals of contents stay too: they
+ * are hashes, and keep a message from going out again inside its window.
  */
 export function createOwnData({ base, admin, imports: removal }: Parts): OwnData {
   const { sql } = base
@@ -29,21 +30,7 @@ export function createOwnData({ base, admin, imports: removal }: Parts): OwnData
   const imports = createWorkspaceImports(base, removal)
   const letters = createLetterRemoval(base, admin)
   const runs = createRunRemoval(base, admin)
-
-  /** A person is a phone number or an e-mail address of leads. */
-  function leadsOf(owner: ErasedOwner): Selection {
-    if (owner.kind === 'workspace') return { text: 'workspace_id = ?', values: [owner.tenant] }
-    return within(owner, {
-      text: '(phone = ? or email = ?)',
-      values: [sql.lookup(owner.person), sql.lookup(owner.person)],
-    })
-  }
-
-  function messagesOf(owner: ErasedOwner): Selection {
-    if (owner.kind === 'workspace') return { text: 'workspace_id = ?', values: [owner.tenant] }
-    const { text, values } = leadsOf(owner)
-    return { text: `lead_id in (select id from leads where ${text})`, values }
-  }
+  const sent = createMessageRemoval(base)
 
   /** A person may also be a caller. */
   function callersOf(owner: ErasedOwner): Selection {
@@ -51,11 +38,6 @@ export function createOwnData({ base, admin, imports: removal }: Parts): OwnData
     return within(owner, { text: 'caller = ?', values: [owner.person] })
   }
 
-  const ended = ({ text, values }: Selection): Selection => ({ text: `${text} and ${OVER}`, values })
-  const unused = ({ text, values }: Selection): Selection => ({
-    text: `${text} and not exists (select 1 from messages m where m.lead_id = leads.id)`,
-    values,
-  })
   const importsOf = async ({ tenant }: ErasedOwner) => (tenant === undefined ? none : await imports.ids(tenant))
 
   async function removeKeys(owner: ErasedOwner, progress: () => void): Promise<number> {
@@ -63,32 +45,22 @@ export function createOwnData({ base, admin, imports: removal }: Parts): OwnData
     return await rows.remove('api_keys', 'id', callersOf(owner), progress)
   }
 
-  async function removePeople(owner: ErasedOwner, progress: () => void) {
-    const ids = await runs.of(owner, leadsOf(owner))
-    for (const id of ids) {
-      await runs.remove(id)
-      progress()
-    }
-    const messages = await rows.remove('messages', 'id', ended(messagesOf(owner)), progress)
-    const leads = leadsOf(owner)
-    const gone = `select id from leads where ${unused(leads).text}`
-    await sql.query(`delete from conversations where lead_id in (${gone})`, leads.values)
-    return { runs: ids.length, messages, leads: await rows.remove('leads', 'id', unused(leads), progress) }
-  }
-
   return {
     async count(owner) {
+      const ofRuns = await runs.count(owner, sent.leadsOf(owner))
+      const { messages, leads } = await sent.count(owner)
+      const left = together(ofRuns.left, messages.left)
       const people = {
         'API keys': await rows.count('api_keys', callersOf(owner)),
-        runs: (await runs.of(owner, leadsOf(owner))).length,
-        messages: await rows.count('messages', messagesOf(owner)),
-        leads: await rows.count('leads', leadsOf(owner)),
+        runs: ofRuns.count,
+        messages: messages.count,
+        leads,
         'dead letters': await letters.count(owner, await importsOf(owner)),
       }
-      if (owner.kind === 'person') return people
+      if (owner.kind === 'person') return { counts: people, left }
       const own = { text: 'workspace_id = ?', values: [owner.tenant] }
       const ofTenant = { text: 'tenant = ?', values: [owner.tenant] }
-      return {
+      const counts = {
         ...people,
         ...(await chat.count(owner)),
         imports: await imports.count(owner.tenant),
@@ -97,18 +69,24 @@ export function createOwnData({ base, admin, imports: removal }: Parts): OwnData
         escalations: await rows.count('case_escalations', ofTenant),
         cases: await rows.count('cases', ofTenant),
       }
+      return { counts, left }
     },
     async erase(owner, progress) {
       // Read before the imports go: dead letters name them.
       const named = await importsOf(owner)
       // First, so that nothing new comes in meanwhile.
       const keys = await removeKeys(owner, progress)
+      const ofRuns = await runs.remove(owner, sent.leadsOf(owner), progress)
+      const { messages, leads } = await sent.remove(owner, progress)
+      const left = together(ofRuns.left, messages.left)
       const people = {
         'API keys': keys,
-        ...(await removePeople(owner, progress)),
+        runs: ofRuns.count,
+        messages: messages.count,
+        leads,
         'dead letters': await letters.remove(owner, named, progress),
       }
-      if (owner.kind === 'person') return people
+      if (owner.kind === 'person') return { counts: people, left }
       const own = { text: 'workspace_id = ?', values: [owner.tenant] }
       const ofTenant = { text: 'tenant = ?', values: [owner.tenant] }
       const sequences = `select id from outreach_sequences where ${own.text}`
@@ -124,12 +102,20 @@ export function createOwnData({ base, admin, imports: removal }: Parts): OwnData
         escalations: await rows.remove('case_escalations', 'number', ofTenant, progress),
         cases: await rows.remove('cases', 'tenant, id', ofTenant, progress),
       }
+      // Those that are taken keep their rate for what is left, and go a day later.
+      const slots = slotsOf(owner.tenant)
+      await sql.query(
+        `delete from message_slots where substr(channel, 1, length(cast(? as text))) = ? and free_at <= ${sql.now}`,
+        [slots, slots],
+      )
+      // What is left is still counted.
+      await sql.query(
+        `delete from workspace_usage where workspace_id = ? and quota in
+          (select quota from workspace_usage where workspace_id = ? group by quota having sum(used) = 0)`,
+        [owner.tenant, owner.tenant],
+      )
       await sql.query('delete from workspaces where id = ?', [owner.tenant])
-      return counts
+      return { counts, left }
     },
   }
-}
-
-function within({ tenant }: ErasedOwner, { text, values }: Selection): Selection {
-  return tenant === undefined ? { text, values } : { text: `${text} and workspace_id = ?`, values: [...values, tenant] }
 }

@@ -1,7 +1,7 @@
 import { sha256Hex } from '../../ledger/core/digest.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { EncryptionStatus, StoreEncryption } from '../../ledger/store/encryption/status.ts'
-import type { ErasedOwner } from '../core/erase.ts'
+import { type ErasedOwner, nothingLeft } from '../core/erase.ts'
 import { flag, oneOf, optional, text, type Values } from './argument.ts'
 import { act, type Context, given, read } from './command.ts'
 import { badArgument, CommandRefused } from './refusal.ts'
@@ -18,6 +18,9 @@ function encryptionOf({ admin }: Context): StoreEncryption {
 function removable({ keys, writers }: EncryptionStatus): readonly string[] {
   return keys.filter((id) => !writers.includes(id))
 }
+
+/** Without a server there are records alone. */
+const nothingOwn = { counts: {}, left: nothingLeft }
 
 const eraseArguments = {
   what: oneOf('whose data: `workspace` is a whole tenant, `person` a caller or what records mention', [
@@ -123,19 +126,21 @@ export const privacyCommands = {
       const { admin, own } = context
       const owner = ownerOf(args)
       await refuseHalf(context, args)
-      return { owner, ...(await admin.erasing.count(owner)), own: own === undefined ? {} : await own.count(owner) }
+      const { counts, left } = own === undefined ? nothingOwn : await own.count(owner)
+      return { owner, ...(await admin.erasing.count(owner)), own: counts, left }
     },
     forViewer: (found) => found,
     target: ({ what, id, tenant }) => ({ what, ...inAudit(what, id), ...given({ tenant }) }),
-    question: ({ what, id }, { records, own }) => {
+    question: ({ what, id }, { records, own, left }) => {
       const others = Object.entries(own).map(([name, n]) => `, ${n} ${name}`)
-      return `Erase the ${what} ${id} for good: ${records} records${others.join('')}?`
+      const rest = left.count === 0 ? '' : ` ${left.count} are under way or unknown, and are left.`
+      return `Erase the ${what} ${id} for good: ${records} records${others.join('')}?${rest}`
     },
     async act({ admin, own, progress }, args) {
       const owner = ownerOf(args)
       const step = () => progress()
-      const erased = own === undefined ? {} : await own.erase(owner, step)
-      return { ...(await admin.erasing.erase(owner, step)), own: erased }
+      const { counts, left } = own === undefined ? nothingOwn : await own.erase(owner, step)
+      return { ...(await admin.erasing.erase(owner, step)), own: counts, left }
     },
   }),
   retention: read({

@@ -10,11 +10,33 @@ export type ErasedOwner =
 
 /** What a server keeps in tables of its own. */
 export interface OwnData {
-  /** How much there is, by what it is. */
-  count(owner: ErasedOwner): Promise<Readonly<Record<string, number>>>
+  /** What there is to erase, and what would be left. */
+  count(owner: ErasedOwner): Promise<OwnErased>
   /** The same when it is gone; `progress` is called after each bounded step. */
-  erase(owner: ErasedOwner, progress: () => void): Promise<Readonly<Record<string, number>>>
+  erase(owner: ErasedOwner, progress: () => void): Promise<OwnErased>
 }
+
+export interface OwnErased {
+  /** How much, by what it is. */
+  readonly counts: Readonly<Record<string, number>>
+  /** What was not erased, because its outcome is still to be found out: erase once more when it has ended. */
+  readonly left: Left
+}
+
+export interface Left {
+  readonly count: number
+  /** Some of it, by its ids. */
+  readonly some: readonly LeftOver[]
+}
+
+export interface LeftOver {
+  readonly what: string
+  readonly id: string
+  /** `unknown`: it may have happened, and an operator decides. */
+  readonly why: 'running' | 'unknown'
+}
+
+export const nothingLeft: Left = { count: 0, some: [] }
 
 export interface ErasedRecords {
   /** Records that said something, and whose keys stay taken. */

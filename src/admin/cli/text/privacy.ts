@@ -19,10 +19,12 @@ export const privacyTexts: Texts = {
       return { text: `${done} ${left} were in use or could not be decrypted: run it again later.`, status: 1 }
     return `${done} Keys that can be removed now: ${plain(listed(removable))}.`
   },
-  erase: ({ records, running, own }) => {
+  erase: ({ records, running, own, left }) => {
     const others = Object.entries(own).map(([name, n]) => `, ${n} ${name}`)
-    const left = running === 0 ? '' : ` ${running} attempts still run: erase again when they have ended.`
-    return plain(`${records} records${others.join('')} are erased; their keys stay taken.${left}`)
+    const still = running === 0 ? '' : ` ${running} attempts still run: erase again when they have ended.`
+    const names = left.some.map(({ what, id, why }) => `${what} ${id} (${why})`)
+    const rest = left.count === 0 ? '' : ` Left, until their outcome is known: ${left.count}, such as ${listed(names)}.`
+    return plain(`${records} records${others.join('')} are erased; their keys stay taken.${still}${rest}`)
   },
   retention: ({ rows }) =>
     table(
