@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { ActionDialog } from '../../parts/dialog.tsx'
-import { countText } from '../../parts/format.ts'
+import { countText, durationText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/timeline.tsx'
@@ -14,6 +14,17 @@ import { useMayAct } from '../session.tsx'
 interface Chosen {
   readonly name: string
   readonly how: 'pause' | 'resume'
+}
+
+type Limits = Pick<AnswerOf<'queue.list'>[number], 'concurrency' | 'perKey' | 'rate'>
+
+function limitsText({ concurrency, perKey, rate }: Limits): string {
+  const limits = [
+    ...(concurrency === null ? [] : [`${countText(concurrency)} at once`]),
+    ...(perKey === null ? [] : [`${countText(perKey)} per key`]),
+    ...(rate === null ? [] : [`${countText(rate.limit)} in ${durationText(rate.perMs)}`]),
+  ]
+  return limits.length === 0 ? 'none' : limits.join(', ')
 }
 
 /** Queues of runs, with what waits in each and why. */
@@ -35,6 +46,7 @@ export function QueuesPage() {
                   <tr>
                     <th>Queue</th>
                     <th>State</th>
+                    <th>Limits</th>
                     <th class="number">Waiting</th>
                     <th class="number">Key without a place</th>
                     <th class="number">Later</th>
@@ -49,35 +61,38 @@ export function QueuesPage() {
                   </tr>
                 </thead>
                 <tbody>
-                  {queues.map(({ name, paused, waiting, blocked, delayed, running, unknown, waitingSince }) => (
-                    <tr key={name} class={unknown > 0 ? 'alarming' : ''}>
-                      <td>
-                        <a href={addressOf(['runs'], { queue: name })}>
-                          <code>{name}</code>
-                        </a>
-                      </td>
-                      <td>
-                        <Badge tone={paused ? 'wait' : 'good'}>{paused ? 'paused' : 'active'}</Badge>
-                      </td>
-                      <td class="number">{countText(waiting)}</td>
-                      <td class="number">{countText(blocked)}</td>
-                      <td class="number">{countText(delayed)}</td>
-                      <td class="number">{countText(running)}</td>
-                      <td class="number">{countText(unknown)}</td>
-                      <td>{waitingSince === null ? 'none' : <Time atMs={waitingSince} nowMs={now} />}</td>
-                      {mayAct ? (
-                        <td class="acts">
-                          <button
-                            type="button"
-                            aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}
-                            onClick={() => choose({ name, how: paused ? 'resume' : 'pause' })}
-                          >
-                            {paused ? 'Resume' : 'Pause'}
-                          </button>
+                  {queues.map(
+                    ({ name, paused, waiting, blocked, delayed, running, unknown, waitingSince, ...limits }) => (
+                      <tr key={name} class={unknown > 0 ? 'alarming' : ''}>
+                        <td>
+                          <a href={addressOf(['runs'], { queue: name })}>
+                            <code>{name}</code>
+                          </a>
                         </td>
-                      ) : null}
-                    </tr>
-                  ))}
+                        <td>
+                          <Badge tone={paused ? 'wait' : 'good'}>{paused ? 'paused' : 'active'}</Badge>
+                        </td>
+                        <td>{limitsText(limits)}</td>
+                        <td class="number">{countText(waiting)}</td>
+                        <td class="number">{countText(blocked)}</td>
+                        <td class="number">{countText(delayed)}</td>
+                        <td class="number">{countText(running)}</td>
+                        <td class="number">{countText(unknown)}</td>
+                        <td>{waitingSince === null ? 'none' : <Time atMs={waitingSince} nowMs={now} />}</td>
+                        {mayAct ? (
+                          <td class="acts">
+                            <button
+                              type="button"
+                              aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}
+                              onClick={() => choose({ name, how: paused ? 'resume' : 'pause' })}
+                            >
+                              {paused ? 'Resume' : 'Pause'}
+                            </button>
+                          </td>
+                        ) : null}
+                      </tr>
+                    ),
+                  )}
                 </tbody>
               </table>
             )
