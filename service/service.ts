@@ -146,7 +146,7 @@ export async function startService(config: Config): Promise<Service> {
     const find = createFind({ base, admin, requests })
     const own = createOwnData({ base, admin, imports: imports.removal })
     const shown = { runs, campaigns, streams, sagas, rooms, findings, find, own }
-    live.push(addConsole(server, { admin, config, metrics, operatorToken, routes, ...shown }))
+    live.push(addConsole(server, { admin, base, quotas, config, metrics, operatorToken, routes, ...shown }))
     const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
     systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))
     events.begin([...imports.consumers, notices])

@@ -5,6 +5,7 @@ import { sendProblem } from '../http/problem.ts'
 import type { Campaigns } from '../outreach/campaigns/campaigns.ts'
 import type { EventStreams } from '../outreach/streams.ts'
 import { QuotaExceeded } from '../workspaces/quotas.ts'
+import { withQuery } from './query.ts'
 
 interface Parts {
   readonly campaigns: Pick<Campaigns, 'inside'>
@@ -18,11 +19,11 @@ const page = { config: { declaration: 'page' } } as const
 
 /** What the pages of campaigns ask. The scope has checked who is signed in: an `EventSource` can send no token. */
 export function addCampaignPages(scope: FastifyInstance, { campaigns: { inside }, streams }: Parts): void {
-  scope.get(`${CONSOLE_API}/campaigns`, page, async (request, reply) => {
-    const { cursor } = request.query as { readonly cursor?: unknown }
-    const query = { limit: PAGE, cursor: typeof cursor === 'string' && cursor !== '' ? cursor : null }
-    return found(reply, () => inside.list(query))
-  })
+  scope.get(
+    `${CONSOLE_API}/campaigns`,
+    page,
+    withQuery(['cursor'], ({ cursor }, reply) => found(reply, () => inside.list({ limit: PAGE, cursor }))),
+  )
   scope.get(`${CONSOLE_API}/campaigns/:id`, page, async (request, reply) =>
     found(reply, () => inside.get(idOf(request))),
   )

@@ -14,9 +14,10 @@ import { GUARD_NAME } from '../watch.ts'
 import { retentionRows } from '../workspaces/retention-rows.ts'
 import { addCampaignPages } from './campaigns.ts'
 import { act, signIn, signOut } from './document.ts'
+import { addQuotaPage } from './quotas.ts'
 import { requestOf, tokensOf } from './request.ts'
 
-interface Parts extends Pick<ServerParts, 'config' | 'operatorToken'> {
+interface Parts extends Pick<ServerParts, 'base' | 'config' | 'operatorToken' | 'quotas'> {
   readonly admin: Admin
   readonly metrics: Metrics
   readonly routes: readonly CollectedRoute[]
@@ -69,6 +70,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
     const answer = async (request: FastifyRequest, reply: FastifyReply) =>
       send(reply, await console.answer(requestOf(request)))
     addCampaignPages(scope, { campaigns, streams })
+    addQuotaPage(scope, parts)
     scope.get(`${CONSOLE_API}/*`, { config: { declaration: 'page' } }, answer)
     scope.post(`${CONSOLE_API}/session`, { config: { declaration: signIn } }, answer)
     scope.delete(`${CONSOLE_API}/session`, { config: { declaration: signOut } }, answer)

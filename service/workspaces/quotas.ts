@@ -5,9 +5,10 @@ import { ask, runIn } from '../script.ts'
 import type { KeptQuota } from './usage.ts'
 
 /** What a workspace has under way, in one process. */
-type BusyQuota = 'connections' | 'streams' | 'uploads'
+export const busyQuotas = ['connections', 'streams', 'uploads'] as const
+export type BusyQuota = (typeof busyQuotas)[number]
 
-type QuotaName = KeptQuota | BusyQuota
+export type QuotaName = KeptQuota | BusyQuota
 
 /** What is left to a workspace of what all workspaces share. */
 export interface Quotas {
@@ -22,6 +23,8 @@ export interface Quotas {
   within(workspaceId: string, wanted: Wanted): Script<void>
   /** Why one more has no place now, or null. */
   full(quota: BusyQuota, workspaceId: string): QuotaExceeded | null
+  /** How much of it is under way in this process. */
+  underWay(quota: BusyQuota, workspaceId: string): number
   /** Takes one place; the answer gives it back. @throws QuotaExceeded */
   enter(quota: BusyQuota, workspaceId: string): Disposable
 }
@@ -53,7 +56,7 @@ export async function unlessFull<T>(
 }
 
 /** The setting of each limit, and its thing as the end of "1 000 of 1 000". */
-const quotas = {
+export const quotaTable = {
   clients: ['quotaClients', 'names of clients of the chat'],
   connections: ['quotaConnections', 'connections of the chat to this server'],
   imports: ['quotaImports', 'imports'],
@@ -87,7 +90,7 @@ export function createQuotas(config: LimitConfig, nowMs: () => number = () => pe
     streams: new Map(),
     uploads: new Map(),
   }
-  const limitOf = (quota: QuotaName) => config[quotas[quota][0]]
+  const limitOf = (quota: QuotaName) => config[quotaTable[quota][0]]
 
   function full(quota: BusyQuota, workspaceId: string): QuotaExceeded | null {
     const used = busy[quota].get(workspaceId) ?? 0
@@ -122,6 +125,7 @@ export function createQuotas(config: LimitConfig, nowMs: () => number = () => pe
 
   return {
     full,
+    underWay: (quota, workspaceId) => busy[quota].get(workspaceId) ?? 0,
     within,
     check: (tx, workspaceId, wanted) => runIn(tx, within(workspaceId, wanted)),
     enter(quota, workspaceId) {
@@ -149,12 +153,12 @@ interface NamedUse extends QuotaUse {
 
 function exceeded(quota: NamedUse, more: number): Problem {
   const { name, limit, used } = quota
-  const detail = `The workspace keeps ${used} of ${limit} ${quotas[name][1]}, and this needs ${more} more. Nothing was done.`
+  const detail = `The workspace keeps ${used} of ${limit} ${quotaTable[name][1]}, and this needs ${more} more. Nothing was done.`
   return { name: 'quota-exceeded', detail, quota }
 }
 
 function tooMany(quota: NamedUse): Problem {
   const { name, limit, used } = quota
-  const detail = `The workspace has ${used} of ${limit} ${quotas[name][1]}. Nothing was begun.`
+  const detail = `The workspace has ${used} of ${limit} ${quotaTable[name][1]}. Nothing was begun.`
   return { name: 'too-many-at-once', detail, quota, retryAfterMs: COME_AGAIN_MS }
 }

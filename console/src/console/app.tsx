@@ -9,6 +9,7 @@ import { AuditPage } from './pages/audit.tsx'
 import { CampaignPage } from './pages/campaign.tsx'
 import { CampaignsPage } from './pages/campaigns.tsx'
 import { ChecklistPage } from './pages/checklist.tsx'
+import { DataPage } from './pages/data.tsx'
 import { EventsPage } from './pages/events.tsx'
 import { FindPage } from './pages/find.tsx'
 import { GuardPage } from './pages/guard.tsx'
@@ -98,6 +99,8 @@ function Place({ name, rest: [first, second], query }: PlaceProps) {
       return first === undefined ? <StreamsPage /> : <StreamPage room={first} query={query} />
     case 'checklist':
       return <ChecklistPage />
+    case 'data':
+      return <DataPage query={query} />
     case 'audit':
       return <AuditPage />
     case null:

@@ -23,6 +23,7 @@ export const entries: readonly Entry[] = [
   { name: 'campaigns', title: 'Campaigns' },
   { name: 'streams', title: 'Streams' },
   { name: 'checklist', title: 'Checklist' },
+  { name: 'data', title: 'Data' },
   { name: 'audit', title: 'Audit' },
 ]
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { agoText, durationText, shortCountText, storedText } from './format.ts'
+import { agoText, bytesText, durationText, shortCountText, storedText } from './format.ts'
 
 test('durations have two units at most', () => {
   const texts = [0, 999, 1_500, 59_400, 60_000, 61_000, 3_600_000, 90_061_000, 86_400_000 * 3].map(durationText)
@@ -26,4 +26,13 @@ test('stored JSON gets its lines, other text stays as it is', () => {
   assert.equal(storedText('{"a":1}'), '{\n  "a": 1\n}')
   assert.equal(storedText('<script>'), '<script>')
   assert.equal(storedText({ a: 1 }), '{\n  "a": 1\n}')
+})
+
+test('bytes are in units of 1 024, with one digit where it says something', () => {
+  assert.equal(bytesText(0), '0 bytes')
+  assert.equal(bytesText(1_023), '1,023 bytes')
+  assert.equal(bytesText(1_024), '1 KiB')
+  assert.equal(bytesText(1_536), '1.5 KiB')
+  assert.equal(bytesText(2 * 1_024 ** 3), '2 GiB')
+  assert.equal(bytesText(5_000 * 1_024 ** 4), '5,000 TiB')
 })

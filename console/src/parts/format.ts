@@ -38,6 +38,14 @@ export function countText(count: number): string {
   return grouped.format(count)
 }
 
+const byteUnits = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'] as const
+
+export function bytesText(bytes: number): string {
+  const unit = Math.min(byteUnits.length - 1, bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10))
+  const value = bytes / 1_024 ** unit
+  return `${unit === 0 || value >= 100 ? grouped.format(Math.round(value)) : value.toFixed(1).replace(/\.0$/, '')} ${byteUnits[unit]}`
+}
+
 /** Short enough for an axis: 950, 1.2k, 3.4M. */
 export function shortCountText(count: number): string {
   if (count >= 1_000_000) return `${trimmed(count / 1_000_000)}M`

@@ -16,12 +16,14 @@ interface Listed<Row> {
   readonly cursor: string | null
   readonly isLoading: boolean
   readonly failure: string | null
+  /** The server has no such list. */
+  readonly isAbsent: boolean
 }
 
 /** A few screens of rows per request. */
 const PAGE_ROWS = 200
 
-const nothing = { rows: [], cursor: null, isLoading: true, failure: null } as const
+const nothing = { rows: [], cursor: null, isLoading: true, failure: null, isAbsent: false } as const
 
 export interface List<Row> extends Listed<Row> {
   more(): void
@@ -37,13 +39,13 @@ export function useList<Row>(path: string): List<Row> {
       asking.current?.abort()
       const leaving = new AbortController()
       asking.current = leaving
-      setListed({ rows: before, cursor, isLoading: true, failure: null })
+      setListed({ ...nothing, rows: before, cursor })
       nextRows<Row>(path, cursor, leaving.signal).then(
-        (page) => setListed({ rows: [...before, ...page.rows], cursor: page.cursor, isLoading: false, failure: null }),
+        (page) => setListed({ ...nothing, rows: [...before, ...page.rows], cursor: page.cursor, isLoading: false }),
         (error: unknown) => {
           if (leaving.signal.aborted) return
-          const failure = error instanceof Refused ? error.message : String(error)
-          setListed({ rows: before, cursor, isLoading: false, failure })
+          const { message, status } = error instanceof Refused ? error : { message: String(error), status: 0 }
+          setListed({ rows: before, cursor, isLoading: false, failure: message, isAbsent: status === 404 })
         },
       )
     },

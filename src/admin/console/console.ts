@@ -191,7 +191,14 @@ function unescaped(text: string): string {
 }
 
 /** States that do not allow an action: the operator looks again. */
-const conflicts: readonly string[] = ['not_resolvable', 'fence_moved', 'bad_input', 'bad_message']
+const conflicts: readonly string[] = [
+  'not_resolvable',
+  'fence_moved',
+  'bad_input',
+  'bad_message',
+  'in_progress',
+  'run_conflict',
+]
 
 async function answered(work: () => Promise<ConsoleAnswer>): Promise<ConsoleAnswer> {
   try {
@@ -248,6 +255,7 @@ const pageCommands = {
   runs: 'runs',
   streams: 'room',
   checklist: 'checklist',
+  data: 'retention',
   audit: 'audit',
 } as const satisfies Readonly<Record<string, CommandName>>
 
