@@ -1,5 +1,6 @@
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
+import { PlainTable } from '../../parts/plain-table.tsx'
 import { type AnswerOf, question } from '../api.ts'
 import { CardBox, Facts, Loaded, Page } from '../page.tsx'
 import { useMayAct } from '../session.tsx'
@@ -30,26 +31,15 @@ function Retention() {
     <CardBox title="Retention" isFlush>
       <Loaded asked={asked} again={again}>
         {({ rows }) => (
-          <table class="plain">
-            <thead>
-              <tr>
-                <th>What</th>
-                <th>Kept</th>
-                <th>Changed by</th>
+          <PlainTable heads={['What', 'Kept', 'Changed by']}>
+            {rows.map(({ what, kept, setting }) => (
+              <tr key={what}>
+                <td>{what}</td>
+                <td>{kept}</td>
+                <td>{setting === null ? <span class="faint">nothing: it is fixed</span> : <Coded text={setting} />}</td>
               </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ what, kept, setting }) => (
-                <tr key={what}>
-                  <td>{what}</td>
-                  <td>{kept}</td>
-                  <td>
-                    {setting === null ? <span class="faint">nothing: it is fixed</span> : <Coded text={setting} />}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </PlainTable>
         )}
       </Loaded>
     </CardBox>

@@ -1,5 +1,6 @@
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
+import { PlainTable } from '../../parts/plain-table.tsx'
 import { addressOf } from '../../parts/router.ts'
 import { ShortId } from '../../parts/short-id.tsx'
 import { Time } from '../../parts/timeline.tsx'
@@ -22,34 +23,24 @@ export function RunChildren({ runId, now }: RunChildrenProps) {
     <CardBox title="Children" isFlush end={<a href={addressOf(['runs'], { parent: runId })}>All children</a>}>
       <Loaded asked={asked} again={again}>
         {({ rows }) => (
-          <table class="plain">
-            <thead>
-              <tr>
-                <th>Run</th>
-                <th>Definition</th>
-                <th>State</th>
-                <th>Began</th>
+          <PlainTable heads={['Run', 'Definition', 'State', 'Began']}>
+            {rows.map((child) => (
+              <tr key={child.runId}>
+                <td>
+                  <a href={addressOf(['runs', child.runId])}>
+                    <ShortId id={child.runId} />
+                  </a>
+                </td>
+                <td>{child.definition}</td>
+                <td>
+                  <Badge tone={runTone(child.state)}>{child.state}</Badge>
+                </td>
+                <td>
+                  <Time atMs={child.startedAt} nowMs={now} />
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {rows.map((child) => (
-                <tr key={child.runId}>
-                  <td>
-                    <a href={addressOf(['runs', child.runId])}>
-                      <ShortId id={child.runId} />
-                    </a>
-                  </td>
-                  <td>{child.definition}</td>
-                  <td>
-                    <Badge tone={runTone(child.state)}>{child.state}</Badge>
-                  </td>
-                  <td>
-                    <Time atMs={child.startedAt} nowMs={now} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </PlainTable>
         )}
       </Loaded>
     </CardBox>
