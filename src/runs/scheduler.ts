@@ -1,4 +1,6 @@
-import { SECOND } from '../ledger/core/limits.ts'
+import { OnceError } from '../ledger/core/errors.ts'
+import { MINUTE, SECOND } from '../ledger/core/limits.ts'
+import { backoffMs } from '../ledger/core/retry.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import { runIn } from '../ledger/store/script.ts'
 import type { SqlTx } from '../ledger/store/sql.ts'
@@ -14,6 +16,10 @@ import { ticksDue } from './ticks.ts'
 
 /** How often a tick that waits for the end of another run looks for it. */
 const HOLD_MS = 5 * SECOND
+/** A run that cannot start is tried again after this, which doubles: newer code may be about to come. */
+const RETRY = { baseMs: 1 * SECOND, capMs: 5 * MINUTE }
+/** A reason is shown in a list. */
+const MESSAGE_CHARS = 1_000
 
 /** Starts the runs of schedules whose time has come. */
 export interface Scheduler {
@@ -29,13 +35,37 @@ interface SchedulerRound {
   readonly started: readonly RunRow[]
   /** Runs that were cancelled for the next one. */
   readonly cancelled: readonly string[]
+  /** Why a schedule could not start a run; it is tried again later. */
+  readonly failed: readonly unknown[]
 }
+
+const NOTHING: SchedulerRound = { started: [], cancelled: [], failed: [] }
 
 interface DueRow {
   readonly next_at: unknown
   readonly last_run: string | null
   readonly wanted: string | null
+  readonly paused: unknown
+  readonly failures: unknown
   readonly now: unknown
+}
+
+/** One schedule, in one transaction. */
+interface Turn {
+  readonly schedule: Schedule
+  readonly row: DueRow
+  readonly at: number
+  readonly started: RunRow[]
+  readonly cancelled: string[]
+  /** Its application could not give an input. */
+  problem: OnceError | null
+}
+
+interface Passed {
+  readonly nextAt: number | null
+  readonly dueAt: number | null
+  readonly last: string | null
+  readonly skipped: number
 }
 
 export function createScheduler(
@@ -53,59 +83,88 @@ export function createScheduler(
   async function handle(schedule: Schedule): Promise<SchedulerRound> {
     return ownTransaction(store, async (tx) => {
       const [row] = await tx.query<DueRow>(
-        `select next_at, last_run, wanted, ${now} as now from onceonly_run_schedules
+        `select next_at, last_run, wanted, paused, failures, ${now} as now from onceonly_run_schedules
           where name = ? and spec = ? and ${due} ${dialect.lock('for update')}`,
         [schedule.name, specOf(schedule)],
       )
       // Another process was faster, it is paused, or newer code has changed it.
-      return row === undefined ? { started: [], cancelled: [] } : await tickAll(tx, schedule, row)
+      if (row === undefined) return NOTHING
+      const turn: Turn = { schedule, row, at: Number(row.now), started: [], cancelled: [], problem: null }
+      await take(tx, turn)
+      const { started, cancelled, problem } = turn
+      return { started, cancelled, failed: problem === null ? [] : [problem] }
     })
   }
 
-  async function tickAll(tx: SqlTx, schedule: Schedule, row: DueRow): Promise<SchedulerRound> {
-    const at = Number(row.now)
-    const started: RunRow[] = []
-    const cancelled: string[] = []
-    let last = row.last_run
-    let skipped = 0
-    const begin = async (id: string, tick: number) => {
-      const given = { runId: id, input: schedule.inputAt(new Date(tick)) }
-      const queue = schedule.queue === null ? null : queueOf(queues, schedule.queue)
-      const run =
-        queue === null
-          ? newRun(schedule.run, given, { worker: null, now: at })
-          : queuedRun(schedule.run, given, queue, at)
-      const { text, values } = beginStatement(sql, run)
-      // A clock that was put back comes to a tick again: its run is there already.
-      if ((await tx.query(text, values)).length > 0) started.push(run)
-      last = id
-    }
-    if (row.wanted !== null) await begin(`schedule:${schedule.name}:${row.wanted}`, at)
-    let nextAt = numberOrNull(row.next_at)
-    let dueAt: number | null = null
-    for (const tick of nextAt === null ? [] : ticksDue(schedule.nextAfter, nextAt, at, schedule.catchUp)) {
+  async function take(tx: SqlTx, turn: Turn): Promise<void> {
+    const { schedule, row, at, started } = turn
+    // What was triggered stands beside the ticks: it is not the run of the tick before.
+    const wanted = row.wanted !== null && (await begin(tx, turn, row.wanted, at)) === null ? row.wanted : null
+    const { nextAt, dueAt, last, skipped } = Number(row.paused) === 1 ? restOf(row) : await passTicks(tx, turn)
+    const times = [dueAt, wanted === null ? null : retryAt(turn)].flatMap((time) => time ?? [])
+    const { problem } = turn
+    const failed = problem === null ? [] : [sql.secret(problem.message.slice(0, MESSAGE_CHARS))]
+    const outcome = problem === null ? 'failure = null, failures = 0' : 'failure = ?, failures = failures + 1'
+    await tx.query(
+      `update onceonly_run_schedules set next_at = ?, due_at = ?, last_run = ?, wanted = ?,
+          started = started + ?, skipped = skipped + ?${problem === null && started.length === 0 ? '' : `, ${outcome}`}
+        where name = ?`,
+      [
+        nextAt,
+        times.length === 0 ? null : Math.min(...times),
+        last,
+        wanted,
+        started.length,
+        skipped,
+        ...failed,
+        schedule.name,
+      ],
+    )
+  }
+
+  /** Starts what is due of the ticks, until one of them has to wait. */
+  async function passTicks(tx: SqlTx, turn: Turn): Promise<Passed> {
+    const { schedule, row, at, cancelled } = turn
+    const first = numberOrNull(row.next_at)
+    let [last, nextAt, skipped] = [row.last_run, first, 0]
+    for (const tick of first === null ? [] : ticksDue(schedule.nextAfter, first, at, schedule.catchUp)) {
       const before = last !== null && (await goesOn(tx, last)) ? last : null
-      nextAt = tick
-      if (before !== null && schedule.overlap === 'queue') {
-        dueAt = at + HOLD_MS
-        break
+      if (before !== null && schedule.overlap === 'queue') return { nextAt: tick, dueAt: at + HOLD_MS, last, skipped }
+      if (before !== null && schedule.overlap === 'skip') skipped += 1
+      else {
+        const id = await begin(tx, turn, new Date(tick).toISOString(), tick)
+        if (id === null) return { nextAt: tick, dueAt: retryAt(turn), last, skipped }
+        if (before !== null && before !== id && (await runIn(tx, cancelOne(sql, before)))) cancelled.push(before)
+        last = id
       }
       nextAt = schedule.nextAfter(tick)
-      if (before !== null && schedule.overlap === 'skip') {
-        skipped += 1
-        continue
-      }
-      if (before !== null && (await runIn(tx, cancelOne(sql, before)))) cancelled.push(before)
-      await begin(`schedule:${schedule.name}:${new Date(tick).toISOString()}`, tick)
     }
     // Ticks that are not caught up with are behind us.
-    if (dueAt === null && nextAt !== null && nextAt <= at && schedule.catchUp !== 'all') nextAt = schedule.nextAfter(at)
-    await tx.query(
-      `update onceonly_run_schedules set next_at = ?, due_at = case when paused = 1 then null else ${dialect.place('bigint')} end, last_run = ?,
-          wanted = null, started = started + ?, skipped = skipped + ? where name = ?`,
-      [nextAt, dueAt ?? nextAt, last, started.length, skipped, schedule.name],
-    )
-    return { started, cancelled }
+    if (nextAt !== null && nextAt <= at && schedule.catchUp !== 'all') nextAt = schedule.nextAfter(at)
+    return { nextAt, dueAt: nextAt, last, skipped }
+  }
+
+  /** The id of the run; null when the application cannot give its input. */
+  async function begin(tx: SqlTx, turn: Turn, name: string, tick: number): Promise<string | null> {
+    const { schedule, at, started } = turn
+    const id = `schedule:${schedule.name}:${name}`
+    let run: RunRow
+    try {
+      run = runAt(schedule, id, tick, at)
+    } catch (cause) {
+      turn.problem = cannotStart(id, cause)
+      return null
+    }
+    const { text, values } = beginStatement(sql, run)
+    // A clock that was put back comes to a tick again: its run is there already.
+    if ((await tx.query(text, values)).length > 0) started.push(run)
+    return id
+  }
+
+  function runAt({ run, queue: wanted, inputAt }: Schedule, runId: string, tick: number, at: number): RunRow {
+    const given = { runId, input: inputAt(new Date(tick)) }
+    if (wanted === null) return newRun(run, given, { worker: null, now: at })
+    return queuedRun(run, given, queueOf(queues, wanted), at)
   }
 
   async function goesOn(tx: SqlTx, runId: string): Promise<boolean> {
@@ -126,7 +185,7 @@ export function createScheduler(
         `insert into onceonly_run_schedules (name, spec, next_at, due_at)
           select name, spec, next_at, next_at from ${dialect.recordsOf({ name: 'text', spec: 'text', next_at: 'bigint' })}
           where true order by name
-          on conflict (name) do update set spec = excluded.spec, next_at = excluded.next_at,
+          on conflict (name) do update set spec = excluded.spec, next_at = excluded.next_at, failure = null, failures = 0,
             due_at = case when onceonly_run_schedules.paused = 1 then null else excluded.next_at end
           where onceonly_run_schedules.spec <> excluded.spec`,
         [JSON.stringify(records)],
@@ -141,22 +200,41 @@ export function createScheduler(
       return numberOrNull(row?.due)
     },
     async start() {
-      if (schedules.size === 0) return { started: [], cancelled: [] }
+      if (schedules.size === 0) return NOTHING
       const rows = await sql.query<{ name: string }>(
         `select name from onceonly_run_schedules where ${due} and ${mine} order by due_at`,
         [known],
       )
       const rounds: SchedulerRound[] = []
-      for (const { name } of rows) {
-        const schedule = schedules.get(name)
-        if (schedule !== undefined) rounds.push(await handle(schedule))
+      for (const schedule of rows.flatMap(({ name }) => schedules.get(name) ?? [])) {
+        // One that cannot be handled stops neither the others nor the worker.
+        rounds.push(await handle(schedule).catch((error: unknown) => ({ ...NOTHING, failed: [error] })))
       }
       return {
         started: rounds.flatMap((round) => round.started),
         cancelled: rounds.flatMap((round) => round.cancelled),
+        failed: rounds.flatMap((round) => round.failed),
       }
     },
   }
+}
+
+function restOf({ next_at, last_run: last }: DueRow): Passed {
+  return { nextAt: numberOrNull(next_at), dueAt: null, last, skipped: 0 }
+}
+
+/** When a run that could not start is tried again. */
+function retryAt({ row, at }: Turn): number {
+  return at + backoffMs(Number(row.failures) + 1, RETRY, 1)
+}
+
+function cannotStart(runId: string, cause: unknown): OnceError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new OnceError('bad_input', `The run ${runId} cannot start, because its schedule gives no input: ${reason}`, {
+    cause,
+    next: 'Mend the `input` of the schedule; the run is tried again until then.',
+    details: { runId },
+  })
 }
 
 /** What decides when it ticks: processes whose code differs in it leave the schedule to each other. */

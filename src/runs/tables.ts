@@ -140,6 +140,12 @@ function schedulesTable(big: string): string {
   )`
 }
 
+/** Why a schedule could not start its run, and how often in a row. */
+const SCHEDULE_FAILURES = (big: string) => [
+  'alter table onceonly_run_schedules add column failure text',
+  `alter table onceonly_run_schedules add column failures ${big} not null default 0`,
+]
+
 /** Few runs fail: those of the last day are counted every few seconds. */
 const FAILED = `create index onceonly_runs_failed on onceonly_runs (ended_at) where state = 'failed'`
 
@@ -171,4 +177,10 @@ export const runMigrations: readonly Migration[] = [
   { version: 5, oldestCode: 5, up: () => ['alter table onceonly_run_steps add column leads_to text'] },
   { version: 6, oldestCode: 1, up: ({ types }) => [schedulesTable(types.integer)] },
   { version: 7, oldestCode: 5, up: () => [FAILED] },
+  {
+    version: 8,
+    oldestCode: 5,
+    up: ({ types }) => SCHEDULE_FAILURES(types.integer),
+    encrypted: { onceonly_run_schedules: { failure: 'secret' } },
+  },
 ]

@@ -23,7 +23,7 @@ test('a failed poll for runs is reported once, however many callers waited for i
     scheduler: {
       register: async () => {},
       dueIn: async () => null,
-      start: async () => ({ started: [], cancelled: [] }),
+      start: async () => ({ started: [], cancelled: [], failed: [] }),
     },
     admission: { register: async () => {}, dueIn: async () => null, take: async () => ({ runs: [], more: false }) },
     concurrency: 1,

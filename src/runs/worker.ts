@@ -221,7 +221,8 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function startScheduled(): Promise<void> {
     if (draining) return
-    const { started, cancelled } = await scheduler.start()
+    const { started, cancelled, failed: errors } = await scheduler.start()
+    for (const error of errors) failed(error)
     for (const runId of cancelled) drop(runId)
     for (const run of started) emit(begun(run))
   }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOnceError } from 'onceonly'
 import type { Engine, RunContext, RunScheduleOptions } from 'onceonly/run'
-import { defineRun, schedule } from 'onceonly/run'
+import { defineQueue, defineRun, schedule } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
-import { onEveryRunStore, type RunWorld } from '../../support/runs/world.ts'
+import { onEveryRunStore, type RunWorld, untilState } from '../../support/runs/world.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -127,6 +127,95 @@ onEveryRunStore('a paused schedule starts nothing but what is triggered, and con
   await resultOf(engine, idOf(next))
   assert.deepEqual(await startedIds(engine), [idOf(next), triggered])
   await assert.rejects(engine.schedules.pause('nightly'), (error) => isOnceError(error, 'not_found'))
+})
+
+onEveryRunStore('an input that cannot be given holds up its own schedule alone, and is shown', async (world) => {
+  const { run, hours } = hourly()
+  let isBroken = true
+  const input = (tick: Date): string => {
+    if (isBroken) throw new Error('no rates for this day')
+    return tick.toISOString()
+  }
+  const broken = schedule('broken', { run, input, cron: '0 * * * *' })
+  const unrecorded = schedule('unrecorded', { run, input: () => (() => {}) as never, cron: '0 * * * *' })
+  const mail = defineQueue('mail')
+  const sleeper = defineRun('sleeper', (context: RunContext) => context.sleep('an hour', HOUR))
+  const engine = await world.engine({
+    runs: [run, sleeper],
+    schedules: [broken, unrecorded, hours],
+    queues: [mail],
+  })
+  const viewOf = async (name: string) => (await engine.schedules.list()).find((each) => each.name === name)
+  const first = await nextTick(engine)
+  const slept = await engine.start(sleeper, { runId: 'slept', input: null })
+  await untilState(engine, 'slept', 'sleeping')
+  const delayed = await engine.enqueue(run, { queue: mail, runId: 'delayed', input: 'delayed', delayMs: HOUR })
+  await world.advance(HOUR)
+  assert.equal(await resultOf(engine, idOf(first)), new Date(first).toISOString())
+  await slept.result()
+  assert.equal(await delayed.result(), 'delayed')
+  for (const [name, reason] of [
+    ['broken', /no rates for this day/],
+    ['unrecorded', /function/],
+  ] as const) {
+    const { failure, started, nextAt } = (await viewOf(name)) ?? assert.fail()
+    assert.match(failure?.message ?? '', reason)
+    assert.ok((failure?.attempts ?? 0) > 0 && (failure?.retryAt ?? 0) > first)
+    assert.deepEqual([started, nextAt], [0, first], 'the tick is kept')
+  }
+  const errors = world.events.flatMap((event) => (event.kind === 'background_failed' ? [String(event.error)] : []))
+  assert.ok(errors.some((text) => text.includes('broken') && text.includes('no rates for this day')))
+  isBroken = false
+  await world.advance(5 * 60_000)
+  const runId = `schedule:broken:${new Date(first).toISOString()}`
+  assert.equal(await resultOf(engine, runId), new Date(first).toISOString())
+  const mended = (await viewOf('broken')) ?? assert.fail()
+  assert.deepEqual([mended.failure, mended.started, mended.lastRun], [null, 1, runId])
+})
+
+onEveryRunStore(
+  'what is triggered stands beside the ticks, and those of a paused schedule stay behind',
+  async (world) => {
+    const waiting = (overlap: 'cancel' | 'skip') => {
+      const run = defineRun(`of ${overlap}`, (context: RunContext) => context.waitFor('end'))
+      return { run, hours: schedule(overlap, { run, input: null, cron: '0 * * * *', overlap }) }
+    }
+    const [cancel, skip] = [waiting('cancel'), waiting('skip')]
+    const given = { runs: [cancel.run, skip.run], schedules: [cancel.hours, skip.hours] }
+    await (await world.engine(given)).stop()
+    const operator = await world.engine({ ...given, work: false })
+    const { pause, trigger, list } = operator.schedules
+    const viewOf = async (name: string) => (await list()).find((each) => each.name === name) ?? assert.fail()
+    const first = (await viewOf('skip')).nextAt ?? assert.fail()
+    await pause('cancel')
+    await world.advance(HOUR)
+    await trigger('cancel', { id: 'by hand' })
+    await trigger('skip', { id: 'by hand' })
+    const engine = await world.engine(given)
+    await untilState(engine, 'schedule:cancel:by hand', 'sleeping')
+    await untilState(engine, 'schedule:skip:by hand', 'sleeping')
+    const tick = `schedule:skip:${new Date(first).toISOString()}`
+    await untilState(engine, tick, 'sleeping')
+    const idsOf = async (definition: string) => (await engine.list({ definition })).runs.map(({ runId }) => runId)
+    assert.deepEqual(await idsOf('of cancel'), ['schedule:cancel:by hand'])
+    assert.equal((await viewOf('cancel')).started, 1)
+    const { started, skipped, lastRun } = await viewOf('skip')
+    assert.deepEqual([started, skipped, lastRun], [2, 0, tick])
+    // The next tick is left out because of the tick before it, not because of what was triggered.
+    await engine.signal('schedule:skip:by hand', 'end', null)
+    await engine.handle('schedule:skip:by hand').result()
+    await world.advance(HOUR)
+    await until('a tick was left out', async () => (await viewOf('skip')).skipped === 1)
+  },
+)
+
+onEveryRunStore('what was triggered before a pause starts all the same', async (world) => {
+  const given = hourly()
+  await (await open(world, given)).stop()
+  const operator = await world.engine({ runs: [given.run], schedules: [given.hours], work: false })
+  const runId = await operator.schedules.trigger('hourly', { id: 'by hand' })
+  await operator.schedules.pause('hourly')
+  await resultOf(await open(world, given), runId)
 })
 
 onEveryRunStore('changed code continues from now on, and code of before leaves the schedule alone', async (world) => {
