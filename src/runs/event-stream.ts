@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { jsonText } from '../ledger/core/json-text.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { checkOptions } from '../ledger/core/option-names.ts'
 import type { RunHandle } from './engine.ts'
@@ -123,5 +124,5 @@ async function* framesOf(handle: Source, first: OutputPage, signal: AbortSignal)
 }
 
 function frameOf(id: number, name: string, value: unknown): string {
-  return `id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(value ?? null)}\n\n`
+  return `id: ${id}\nevent: ${name}\ndata: ${jsonText(value ?? null)}\n\n`
 }

@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { isOnceError } from '../../ledger/core/errors.ts'
+import { jsonText } from '../../ledger/core/json-text.ts'
 import { createLedger } from '../../ledger/ledger.ts'
 import { flag, type Given, optional, readArguments, text, type Values } from '../commands/argument.ts'
 import type { Command } from '../commands/command.ts'
@@ -10,7 +11,7 @@ import { commandOf } from '../commands/table.ts'
 import { SWEEP_ROUNDS_MOST } from '../commands/upkeep.ts'
 import { type Admin, createAdmin } from '../core/admin.ts'
 import { findConfig, loadConfig } from './config.ts'
-import { json, plain, type Shown } from './output.ts'
+import { plain, type Shown } from './output.ts'
 import { createProgress } from './progress.ts'
 import { type OpenedStore, openExisting } from './store.ts'
 import { shownOf } from './text/text.ts'
@@ -75,7 +76,7 @@ export async function withStore(common: Common, work: (opened: Opened) => Promis
 }
 
 export function print({ data, text: shown, status }: Shown, { json: isJson }: { readonly json: boolean }): number {
-  process.stdout.write(`${isJson ? json(data) : shown}\n`)
+  process.stdout.write(`${isJson ? jsonText(data) : shown}\n`)
   return status ?? 0
 }
 

@@ -63,14 +63,3 @@ export function span(ms: number): string {
 export function iso(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString()
 }
-
-/** JSON has no big integers and no bytes: they become texts. */
-export function json(value: unknown): string {
-  return JSON.stringify(value, function (this: Readonly<Record<string, unknown>>, name, each: unknown) {
-    if (typeof each === 'bigint') return each.toString()
-    if (each instanceof Map) return Object.fromEntries(each)
-    // Of a Buffer only its holder has the bytes: it has made an object of itself already.
-    const given = this[name]
-    return given instanceof Uint8Array ? Buffer.from(given).toString('base64') : each
-  })
-}

@@ -1,3 +1,4 @@
+import { jsonText } from '../../ledger/core/json-text.ts'
 import type { BodyAnswer, BodyQuestion } from './large-body.ts'
 
 /** Requests and answers, free of any framework. Adapters translate; everything else speaks these words. */
@@ -87,7 +88,7 @@ const encoder = new TextEncoder()
 
 /** An answer with this value as JSON, of the given media type. */
 export function jsonAnswer(status: number, type: string, value: unknown, headers: HeaderList = []): Answer {
-  const body = encoder.encode(JSON.stringify(value))
+  const body = encoder.encode(jsonText(value))
   return { status, headers: [['content-type', type], ['content-length', String(body.length)], ...headers], body }
 }
 

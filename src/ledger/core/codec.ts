@@ -175,7 +175,7 @@ function fromTag(json: { [name: string]: Json }): unknown {
 
 const CHUNK_BYTES = 0x8000
 
-function bytesToBase64(bytes: Uint8Array): string {
+export function bytesToBase64(bytes: Uint8Array): string {
   if (maker !== undefined) return maker.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
   let binary = ''
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {

@@ -1,5 +1,6 @@
+import { jsonText } from '../../../ledger/core/json-text.ts'
 import type { AnswerOf } from '../../commands/table.ts'
-import { iso, json, pairs, plain, span, table } from '../output.ts'
+import { iso, pairs, plain, span, table } from '../output.ts'
 import type { Texts } from './texts.ts'
 
 export const eventTexts: Texts = {
@@ -55,7 +56,7 @@ export const eventTexts: Texts = {
         ['instance', plain(found.id)],
         ['state', plain(found.state)],
         ['since', iso(found.updatedAt)],
-        ['data', json(found.data)],
+        ['data', jsonText(found.data)],
         ['pending', pending || null],
       ]),
       table(['at', 'event', 'in state', 'what', 'why'], history, 'Nothing happened yet.'),

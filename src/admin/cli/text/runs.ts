@@ -1,5 +1,6 @@
+import { jsonText } from '../../../ledger/core/json-text.ts'
 import type { AnswerOf } from '../../commands/table.ts'
-import { iso, json, pairs, plain, table } from '../output.ts'
+import { iso, pairs, plain, table } from '../output.ts'
 import type { Texts } from './texts.ts'
 
 export const runTexts: Texts = {
@@ -87,8 +88,8 @@ export function runText(run: AnswerOf<'run'>): string {
       ['started', iso(run.startedAt)],
       ['due', iso(run.dueAt)],
       ['ended', iso(run.endedAt)],
-      ['input', json(run.input)],
-      ['result', run.result === undefined ? null : json(run.result)],
+      ['input', jsonText(run.input)],
+      ['result', run.result === undefined ? null : jsonText(run.result)],
       ['failure', run.failure === null ? null : plain(run.failure.message)],
     ]),
     table(['step', 'kind', 'state', 'attempts', 'key', 'last failure'], steps, 'No step is recorded.'),

@@ -1,5 +1,6 @@
+import { jsonText } from '../../../ledger/core/json-text.ts'
 import type { CommandName } from '../../commands/table.ts'
-import { json, type Shown } from '../output.ts'
+import type { Shown } from '../output.ts'
 import { eventTexts, inboxText, outboxText, redrivenText } from './events.ts'
 import { privacyTexts } from './privacy.ts'
 import { explanationText, recordTexts } from './records.ts'
@@ -30,7 +31,7 @@ export function shownOf(name: string, answer: unknown, context: TextContext & { 
   const write = (context.isPreview ? previews[name] : texts[name as CommandName]) as
     | ((answer: unknown, context: TextContext) => ReturnType<NonNullable<Texts['status']>>)
     | undefined
-  const shown = write === undefined ? json(answer) : write(answer, context)
+  const shown = write === undefined ? jsonText(answer) : write(answer, context)
   const data = dataOf(answer)
   return typeof shown === 'string' ? { data, text: shown } : { data, ...shown }
 }
