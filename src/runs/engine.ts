@@ -104,7 +104,7 @@ export interface RunHandle<O> {
   view(): Promise<RunView>
   /**
    * What the run emitted, from the first event on or behind the one whose `cursor` is given, and then what it emits, until it
-   * has ended.
+   * has ended; so do the runs that continue it.
    */
   events(options?: {
     readonly after?: number
@@ -326,12 +326,15 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   async function eventPage(runId: string, given: EventPageOptions = {}): Promise<OutputPage> {
     const { waitMs = 0, signal, ...wanted } = given
     const deadline = runtime.monotonicMs() + waitMs
-    for (;;) {
+    for (let emitting = runId; ; ) {
       // From here on no event of this process is missed; those of others are looked for.
-      using listener = ends.listen(runId)
+      using listener = ends.listen(emitting)
       const page = await operator.events(runId, wanted)
+      const isAnother = page.runId !== emitting
+      emitting = page.runId
       const leftMs = deadline - runtime.monotonicMs()
       if (page.events.length > 0 || page.ended || leftMs <= 0 || signal?.aborted === true) return page
+      if (isAnother) continue
       await listener.within(Math.min(leftMs, limits.runPollMs))
     }
   }

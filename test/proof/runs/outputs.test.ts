@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { RunOutput } from 'onceonly/run'
 import { defineRun, eventsResponse, sendEvents } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
-import { onEveryRunStore, watched } from '../../support/runs/world.ts'
+import { onEveryRunStore, untilState, watched } from '../../support/runs/world.ts'
 
 const HOUR = 3_600_000
 
@@ -121,6 +121,76 @@ onEveryRunStore(
     }
   },
 )
+
+onEveryRunStore('an event may have any value that is recorded, and JSON has words for', async (world) => {
+  const rich = defineRun('rich', async (run) => {
+    await run.emit('rich', { big: 2n ** 64n, map: new Map([['a', 1n]]), bytes: new Uint8Array([255]) })
+    await run.emit('nothing', undefined)
+  })
+  const engine = await world.engine({ runs: [rich] })
+  const handle = await engine.start(rich, { runId: 'r', input: null })
+  await handle.result()
+  const stream = await eventsResponse(handle, new Request('http://127.0.0.1/'))
+  const found = [...(await stream.text()).matchAll(/data: (.*)\n/g)].map(([, data]) => data)
+  assert.deepEqual(found, [
+    '{"big":"18446744073709551616","map":{"a":"1"},"bytes":"/w=="}',
+    'null',
+    '{"state":"succeeded"}',
+  ])
+})
+
+onEveryRunStore('events of runs that continue a run follow its own, behind one cursor', async (world) => {
+  const counter = defineRun('counter', async (run, count: number): Promise<string> => {
+    // One of them emits nothing.
+    if (count !== 2) await run.emit('count', count)
+    if (count === 4) {
+      await run.waitFor('end')
+      await run.emit('end', null)
+      return 'done'
+    }
+    return run.continueAsNew(count + 1)
+  })
+  const one = await world.engine({ runs: [counter] })
+  const other = await world.engine({ runs: [counter], work: false })
+  const handle = await one.start(counter, { runId: 'c', input: 1 })
+  const near = collect(handle.events())
+  const far = collect(other.handle('c').events())
+  await untilState(one, 'c#4', 'sleeping')
+  const page = await other.events('c', { limit: 1 })
+  assert.deepEqual([page.runId, page.events.length, page.ended], ['c', 1, false])
+  const next = await other.events('c', { after: page.cursor })
+  assert.deepEqual([next.runId, next.events.map(({ value }) => value), next.ended], ['c#3', [3], false])
+  const stream = await eventsResponse(other.handle('c'), new Request('http://127.0.0.1/'))
+  await one.signal('c', 'end', null)
+  const text = await stream.text()
+  assert.deepEqual(
+    [...text.matchAll(/event: (\S+)/g)].map(([, name]) => name),
+    ['count', 'count', 'count', 'end', ':ended'],
+  )
+  for (const events of [await near, await far])
+    assert.deepEqual(
+      events.map(({ name, value }) => [name, value]),
+      [
+        ['count', 1],
+        ['count', 3],
+        ['count', 4],
+        ['end', null],
+      ],
+    )
+  const cursors = (await near).map(({ cursor }) => cursor)
+  assert.deepEqual(
+    cursors,
+    cursors.toSorted((a, b) => a - b),
+  )
+  const rest = await collect(other.handle('c').events({ after: cursors[1] ?? 0 }))
+  assert.deepEqual(
+    rest.map(({ value }) => value),
+    [4, null],
+  )
+  const last = (await other.events('c', { after: cursors.at(-1) ?? 0 })).cursor
+  const again = new Request('http://127.0.0.1/', { headers: { 'last-event-id': String(last) } })
+  assert.equal((await eventsResponse(other.handle('c'), again)).status, 204)
+})
 
 onEveryRunStore('runs are listed by attributes, time and parent, page by page', async (world) => {
   const leaf = defineRun('leaf', async () => null)
