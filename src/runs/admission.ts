@@ -68,7 +68,8 @@ export function createAdmission(
     where queue = ${queue} and place = 'admitted' and ended_at is null)`
   /** A clock that was put back leaves times ahead: they count as if they had just been. */
   const span = `admitted_at > ${now} - q.rate_ms and admitted_at < ${now} + q.rate_ms`
-  const begun = `from onceonly_runs where queue = q.name and admitted_at is not null and ${span}`
+  // A run that continues another one has begun with that one.
+  const begun = `from onceonly_runs where queue = q.name and admitted_at is not null and continued_as is null and ${span}`
   const counts = `case when q.concurrency is null then 0 else ${insideOf('q.name')} end as inside,
     case when q.rate_limit is null then 0 else (select count(*) ${begun}) end as begun`
 

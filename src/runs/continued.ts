@@ -21,6 +21,7 @@ export function* startNext(
 ): Script<void> {
   const id = yield* startUnder(runId, row, start)
   const { dialect } = sql
+  if (row.queue !== null) yield* keepPlace(runId, id)
   const isTaken = `id in (select id from ${dialect.recordsOf({ id: 'text' })})`
   yield { text: 'update onceonly_runs set continued_as = ? where id = ?', values: [id, runId] }
   yield {
@@ -34,6 +35,19 @@ export function* startNext(
   }
   // A schedule waits for the end of the last of them.
   yield { text: 'update onceonly_run_schedules set last_run = ? where last_run = ?', values: [id, runId] }
+}
+
+/**
+ * The place in a queue goes with it, in the transaction that ends the run before it, so that no moment is in between: it is
+ * the same admission, which the rate counts once.
+ */
+function* keepPlace(runId: string, id: string): Script<void> {
+  const names = ['queue', 'queue_key', 'dedup_key', 'priority', 'place', 'ready_at', 'admitted_at']
+  yield {
+    text: `update onceonly_runs set ${names.map((name) => `${name} = o.${name}`).join(', ')}
+      from (select ${names.join(', ')} from onceonly_runs where id = ?) as o where id = ?`,
+    values: [runId, id],
+  }
 }
 
 function* startUnder(runId: string, row: RunRow, start: (row: RunRow) => Statement): Script<string> {

@@ -445,12 +445,12 @@ async function bodyOf(execution: Execution, definition: RunDefinition, run: RunR
   }
 }
 
-/** The row of the run that takes over: of today's version, and with the same parent. */
+/** The row of the run that takes over: of today's version, with the same parent, and in the same place of a queue. */
 function nextOf({ run, taken, around }: Execution, definition: RunDefinition, input: string): Leaving['next'] {
   const given = { runId: nextId(run), input: decodeValue(input) }
   const { parent, ifParentEnds, id: continues } = run
   const row = newRun(definition, given, { worker: null, now: around.nearNow(), parent, ifParentEnds, continues })
-  return { row, taken: [...taken] }
+  return { row: { ...row, queue: run.queue }, taken: [...taken] }
 }
 
 function leavingOf(execution: Execution, end: Exclude<End, { kind: 'lost' }>, definition: RunDefinition): Leaving {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { defineRun } from 'onceonly/run'
+import { defineQueue, defineRun } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
 import { onEveryRunStore } from '../../support/runs/world.ts'
 
@@ -53,6 +53,47 @@ onEveryRunStore('a parent waits for the last of the runs of its child, and cance
   assert.equal(await cancel('q'), true)
   await assert.rejects(other.result(), { code: 'run_cancelled' })
   assert.equal((await get('child of q#2')).state, 'cancelled')
+})
+
+onEveryRunStore('a run of a queue continues in its place, which is one admission', async (world) => {
+  const line = defineQueue('line', { concurrency: 1, perKey: 1, rate: { limit: 2, perMs: 3_600_000 } })
+  const turns = defineRun('turns', async (run, left: number): Promise<string> => {
+    await run.waitFor('go')
+    return left > 0 ? run.continueAsNew(left - 1) : run.runId
+  })
+  const { enqueue, signal, get, queues } = await world.engine({ runs: [turns], queues: [line] })
+  const waits = (id: string) =>
+    until(
+      `${id} waits`,
+      () => get(id).catch(() => null),
+      (view) => view?.state === 'sleeping',
+    )
+  const given = { queue: line, key: 'ann', dedupKey: 'order 7', priority: 3 }
+  const a = await enqueue(turns, { ...given, runId: 'a', input: 2 })
+  await waits('a')
+  await enqueue(turns, { queue: line, runId: 'b', priority: 9, input: 0 })
+  await enqueue(turns, { queue: line, runId: 'c', input: 0 })
+  const { queue } = await get('a')
+  for (const [before, after] of [
+    ['a', 'a#2'],
+    ['a#2', 'a#3'],
+  ] as const) {
+    await signal(before, 'go', null)
+    await waits(after)
+    assert.deepEqual((await get(after)).queue, queue)
+    assert.equal((await enqueue(turns, { ...given, runId: 'twin', input: 0 })).runId, after)
+    const [{ running, waiting } = assert.fail()] = await queues.list()
+    assert.deepEqual([running, waiting], [1, 2])
+  }
+  await signal('a#3', 'go', null)
+  assert.equal(await a.result(), 'a#3')
+  // Two have begun within the hour, whatever the number of runs that continue the first.
+  await waits('b')
+  await signal('b', 'go', null)
+  await world.advance(60_000)
+  assert.equal((await get('c')).state, 'queued')
+  await world.advance(3_600_000)
+  await waits('c')
 })
 
 onEveryRunStore('continueAsNew inside of a branch is refused', async (world) => {
