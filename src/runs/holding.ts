@@ -115,7 +115,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     release: (runs) => leases.release(runs.map(({ runId: id, fence }) => ({ id, fence }))),
     async depart(worker) {
       await leases.releaseAll(worker)
-      await workers.leave(worker)
+      await query(`delete from ${WORKERS} where id = ? returning ${sql.wake(RUN_TOPIC)} as woken`, [worker])
     },
     async marks(worker) {
       const rows = await query('select id, due_at from onceonly_runs where worker = ? and due_at is not null', [worker])

@@ -356,7 +356,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function leave(execution: Execution, definition: string, leaving: Leaving): Promise<void> {
     for (let tries = 1; !execution.lost.aborted; tries++) {
       try {
-        const left = await around.writes.leave(leaving)
+        const left = await around.writes.leave({ ...leaving, wakes: draining })
         // From here on callers must read the record.
         if (driven.get(leaving.runId) === leaving.fence) driven.delete(leaving.runId)
         if (left) options.left(leaving)

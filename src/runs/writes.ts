@@ -12,6 +12,8 @@ import { RUN_TOPIC } from './tables.ts'
 
 /** The states in which a worker leaves a run. */
 export interface Leaving extends Holder {
+  /** Other workers are woken for what is free or due now, because this one takes nothing any more. */
+  readonly wakes?: boolean
   readonly state: RunState
   readonly dueAt: number | null
   readonly result: string | null
@@ -236,13 +238,16 @@ function* leaveTogether(
   return rows
 }
 
-function leaveStatement({ dialect, now, secret }: SqlSeam, items: readonly Leaving[]): Statement {
+function leaveStatement({ dialect, now, secret, wake }: SqlSeam, items: readonly Leaving[]): Statement {
   const records = items.map(
     ({ runId: id, fence, state, dueAt: due_at, result, failure, ended, leftOpen: left_open }) => {
       const kept = { result: secret(result), failure: secret(failure) }
       return { id, fence, state, due_at, ...kept, ended: ended ? 1 : 0, left_open }
     },
   )
+  const woken = items.some(({ wakes }) => wakes === true)
+    ? `, case when queue is not null or onceonly_runs.due_at is not null then ${wake(RUN_TOPIC)} end as woken`
+    : ''
   // A signal that came while the run was going to sleep has left its mark: then it is due at once.
   const text = `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, worker = null, taken_at = null,
         takeovers = 0, ended_at = case when x.ended = 1 then ${now} end,
@@ -251,6 +256,6 @@ function leaveStatement({ dialect, now, secret }: SqlSeam, items: readonly Leavi
         due_at = case when x.ended = 1 then null else coalesce(onceonly_runs.due_at, x.due_at) end
       from ${dialect.recordsOf(leaveColumns)}
       where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
-      returning onceonly_runs.id`
+      returning onceonly_runs.id${woken}`
   return { text, values: [JSON.stringify(records)] }
 }
