@@ -258,7 +258,7 @@ behaviours([
       const leaf = held('queued child')
       const run = defineRun('family', (context, of: string) =>
         context.all('children', {
-          a: (branch) => branch.child(leaf, { input: null, id: `child a${of}`, queue: lanes, key: 'k' }),
+          a: (branch) => branch.child(leaf, { input: null, id: `child a${of}`, queue: lanes, key: 'k', priority: 2 }),
           b: (branch) => branch.child(leaf, { input: null, id: `child b${of}`, queue: 'lanes', key: 'k' }),
           c: (branch) =>
             branch.child(leaf, { input: null, id: `child c${of}`, queue: lanes, key: 'other', priority: 1 }),
@@ -271,7 +271,11 @@ behaviours([
         runs: [leaf, run, inside],
         queues: [lanes],
         async play(engine) {
+          // All of them wait before the first is let in: then priorities decide.
+          await engine.queues.pause('lanes')
           const { result } = await engine.start(run, { runId: 'family', input: '' })
+          for (const id of ['child a', 'child b', 'child c']) await untilState(engine, id, 'queued')
+          await engine.queues.resume('lanes')
           for (const id of ['child a', 'child c']) await untilState(engine, id, 'sleeping')
           assert.deepEqual(
             [(await engine.get('child b')).state, (await engine.get('child b')).parent],
