@@ -1,3 +1,4 @@
+import { FrameBytes } from '../protocol/frame-bytes.ts'
 import type {
   ClientFrame,
   DeliverFrame,
@@ -45,8 +46,10 @@ export function createConnection(options: ConnectionOptions): Connection {
   let over = false
   /** Resumes that are not answered: what comes before the last answer belongs to an earlier one. */
   let resuming = 0
+  const frames = new FrameBytes()
   let taken = 0
   let credited = 0
+  /** Of the frames that were taken since the last credit. */
   let bytes = 0
   /** Up to here the entries of this session came without a gap. */
   let come = 0
@@ -64,7 +67,7 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   function received(frame: ServerFrame, frameBytes: number): void {
     if (over) return
-    if (frame.kind === 'deliver') bytes += frameBytes
+    if (frame.kind === 'deliver') frames.add(frame.entries.length, frameBytes)
     if (frame.kind === 'resumed' || frame.kind === 'reset') resuming = Math.max(0, resuming - 1)
     if (frame.kind === 'resumed' && resuming > 0) return
     if (resuming > 0 && (frame.kind === 'deliver' || frame.kind === 'order')) {
@@ -88,6 +91,7 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   function note(): void {
     taken += 1
+    bytes += frames.take(1)
     if (taken - credited < bounds.aheadEntries / CREDIT_SHARE && bytes < bounds.aheadBytes / CREDIT_SHARE) return
     credited = taken
     bytes = 0

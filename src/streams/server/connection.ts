@@ -10,7 +10,8 @@ import { watchSilence } from './silence.ts'
 
 /** The part of a connection that one session has. */
 export interface ChannelLink {
-  send(frame: ServerFrame): void
+  /** How many bytes that are; none once the connection has ended. */
+  send(frame: ServerFrame): number
   /** Ends the session, or the whole connection, as the reason demands. */
   end(why: CloseReason, reason: string): void
   /** So many bytes more, or less, wait in this session. */
@@ -67,7 +68,10 @@ export function createServerConnection(options: ServerConnectionOptions): Server
         return link.bufferedBytes
       },
       send(frame) {
-        if (!over) link.send(codec.write(channel, frame))
+        if (over) return 0
+        const data = codec.write(channel, frame)
+        link.send(data)
+        return data.length
       },
       end(why, reason) {
         if (forAll.has(why)) return end(why, reason)

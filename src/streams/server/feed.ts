@@ -2,6 +2,7 @@ import type { StreamBounds } from '../bounds.ts'
 import { countOf } from '../parts/count.ts'
 import type { RoomLog, StoredEntry } from '../ports.ts'
 import { deliveredText } from '../protocol/codec.ts'
+import { FrameBytes } from '../protocol/frame-bytes.ts'
 import type { Delivered, Position } from '../protocol/protocol.ts'
 import type { ChannelLink } from './connection.ts'
 import { deliveredOf } from './delivered.ts'
@@ -42,8 +43,8 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
   let position: Record<string, number> = {}
   let sent = 0
   let taken = 0
-  /** Bytes of each entry that was sent and not taken. */
-  const ahead: number[] = []
+  const frames = new FrameBytes()
+  /** Of the frames that were sent and not taken. */
   let aheadBytes = 0
 
   function mayRead(): boolean {
@@ -65,18 +66,17 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
       at = entry.at
       if (entry.n <= countOf(position, entry.log)) continue
       const next = deliveredOf(entry)
-      // Counted as JSON, whatever its connection makes of it.
-      const size = deliveredText(next).length
       position[entry.log] = entry.n
       delivered.push(next)
-      ahead.push(size)
-      bytes += size
+      // As JSON, which is about as large as any form of it.
+      bytes += deliveredText(next).length
       if (bytes >= bounds.deliverBytes) break
     }
     if (delivered.length === 0) return
-    link.send({ kind: 'deliver', generation, after: sent, entries: delivered })
+    const frameBytes = link.send({ kind: 'deliver', generation, after: sent, entries: delivered })
+    frames.add(delivered.length, frameBytes)
     sent += delivered.length
-    aheadBytes += bytes
+    aheadBytes += frameBytes
   }
 
   function sendRead(entries: readonly StoredEntry[]): void {
@@ -115,7 +115,8 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
     },
     credit(total) {
       if (total > sent) return false
-      for (; taken < total; taken++) aheadBytes -= ahead.shift() ?? 0
+      if (total > taken) aheadBytes -= frames.take(total - taken)
+      taken = Math.max(taken, total)
       pump()
       return true
     },

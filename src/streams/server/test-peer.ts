@@ -6,6 +6,7 @@ import type { StreamClient, StreamClientOptions } from '../client/options.ts'
 import type { ClientTransport } from '../client/ports.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { RoomLog, Session, SessionLink } from '../ports.ts'
+import type { FrameFormat } from '../protocol/codec.ts'
 import { decodeServerFrame } from '../protocol/decode.ts'
 import type { ClientFrame, Entry, ServerFrame } from '../protocol/protocol.ts'
 import type { ConnectOptions, StreamRegion, StreamRegionOptions } from './region.ts'
@@ -111,6 +112,7 @@ export async function enter(region: StreamRegion, client: string, generation = 1
 /** Connections inside of one process: frames arrive a moment later, in order. */
 export function wired(
   regionOf: (name: string) => StreamRegion,
+  format: FrameFormat = 'json',
 ): ClientTransport & { readonly opened: number; cut(): void } {
   let opened = 0
   const cuts = new Set<() => void>()
@@ -128,11 +130,12 @@ export function wired(
       cuts.add(() => close(null, 'cut'))
       setImmediate(() => {
         session = regionOf(name).connect({
+          format,
           send: (text) => void setImmediate(() => open && events.received(text)),
           close,
           bufferedBytes: 0,
         })
-        events.opened()
+        events.opened(format)
       })
       return {
         send: (text) => void setImmediate(() => open && session?.received(text)),
