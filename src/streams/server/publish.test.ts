@@ -84,10 +84,16 @@ test('no client has the name of a server, and what cannot be published is refuse
     region.publish('room', 1, { id: '' }),
     region.publish('room', 1, { id: 'x', from: 'no name' }),
     region.publish('room', 1, { id: 'x', key: 'x' } as never),
+    region.publish('room', 1, { id: 'x', timeoutMs: 0 }),
     region.publish('room', 1, { id: 'x', replyTo: { client: 'ada', epoch: 1, cseq: 1 } }),
   ]
   const codes = await Promise.all(refused.map((each) => each.catch((error: { code: string }) => error.code)))
-  assert.deepEqual(codes, ['bad_input', 'bad_input', 'bad_option', 'bad_option', 'bad_option', 'target_unknown'])
+  assert.deepEqual(codes, [
+    'bad_input',
+    'bad_input',
+    ...Array.from({ length: 4 }, () => 'bad_option'),
+    'target_unknown',
+  ])
   assert.equal((await log.open('room')).at, 1)
   await region.stop()
   await assert.rejects(region.publish('room', 1, { id: 'late' }), { code: 'stopped' })
@@ -127,4 +133,24 @@ test('what an outbox hands over is said in rooms, in order, and the rest goes to
     ['refused', 'unavailable'],
   )
   await region.stop()
+})
+
+test('a relay waits for a room no longer than it has time, and the other rooms keep their answers', async (context) => {
+  const { region } = openRegion({ bounds: { publishMs: 60_000 } })
+  context.after(() => region.stop())
+  const publisher = createRoomPublisher({
+    region: {
+      publish: (room, body, options) =>
+        region.publish(room, body, room === 'late' ? { ...options, seen: { 'eu.1': 9 } } : options),
+    },
+  })
+  const message = (id: string, room: string): OutgoingMessage => {
+    return { id, topic: `room.${room}`, key: null, sequence: null, body: '1', headers: {} }
+  }
+  const answers = await publisher.publish([message('1', 'late'), message('2', 'lobby')], { timeoutMs: 50 })
+  assert.deepEqual(
+    answers.map(({ kind }) => kind),
+    ['unavailable', 'confirmed'],
+  )
+  assert.match(JSON.stringify(answers[0]), /within 40 ms/)
 })

@@ -1,7 +1,8 @@
 import { canonicalValue } from '../../ledger/core/canonical.ts'
 import { sha256Base64Url } from '../../ledger/core/digest.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
-import { badOption, checkOptions } from '../../ledger/core/option-names.ts'
+import { HOUR } from '../../ledger/core/limits.ts'
+import { badOption, checkOptions, wholeOption } from '../../ledger/core/option-names.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { StreamBounds } from '../bounds.ts'
 import { StreamError } from '../client/errors.ts'
@@ -27,6 +28,8 @@ export interface PublishOptions {
   readonly replyTo?: MessageIdentity
   /** What must come first, where that is known better. @default everything that this region has when the call is made */
   readonly seen?: Position
+  /** How long to wait until it is durable. Then it may become durable all the same. @default 4_000, `publishMs` of the region */
+  readonly timeoutMs?: number
 }
 
 /** A message of a server that is durable in its region. */
@@ -43,11 +46,16 @@ export interface Publishing {
   stop(): void
 }
 
-const publishOptions = { id: true, from: true, replyTo: true, seen: true } satisfies Record<keyof PublishOptions, true>
+const publishOptions = { id: true, from: true, replyTo: true, seen: true, timeoutMs: true } satisfies Record<
+  keyof PublishOptions,
+  true
+>
 
 /** 132 bits: no second id with the same digest can be found. */
 const DIGEST_CHARS = 22
 const ID_CHARS_MOST = 1_024
+/** Longer than any request waits; a timer takes no more than some weeks. */
+const TIMEOUT_MOST_MS = HOUR
 
 /**
  * What servers say in rooms. A message's identity is made of its id, so that every rule about identities holds for it: a
@@ -62,12 +70,12 @@ export function createPublishing(parts: {
   const waiting = new Set<(error: OnceError) => void>()
   let stopped = false
 
-  /** Settles with the answer, or after `publishMs`: then it may become durable all the same. */
-  function within<T>(name: string, work: (over: AbortSignal) => Promise<T>): Promise<T> {
+  /** Settles with the answer, or after so long: then it may become durable all the same. */
+  function within<T>(name: string, timeoutMs: number, work: (over: AbortSignal) => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     const over = new AbortController()
-    const late = () => reject(unanswered(`${name} did not store the message within ${bounds.publishMs} ms.`))
-    const timer = runtime.setTimer(bounds.publishMs, late, true)
+    const late = () => reject(unanswered(`${name} did not store the message within ${timeoutMs} ms.`))
+    const timer = runtime.setTimer(timeoutMs, late, true)
     waiting.add(reject)
     work(over.signal).then(resolve, reject)
     return promise.finally(() => {
@@ -100,8 +108,15 @@ export function createPublishing(parts: {
   async function publish(name: string, body: unknown, options: PublishOptions): Promise<PublishedMessage> {
     checkOptions('region.publish', options, publishOptions)
     const message = requestOf(name, body, options)
+    const timeoutMs = wholeOption(
+      'region.publish',
+      'timeoutMs',
+      options.timeoutMs ?? bounds.publishMs,
+      1,
+      TIMEOUT_MOST_MS,
+    )
     if (stopped) throw new OnceError('stopped', 'The region was stopped.', { next: 'Publish in another region.' })
-    const result = await within(name, (over) => store(name, message, { given: options.seen, over }))
+    const result = await within(name, timeoutMs, (over) => store(name, message, { given: options.seen, over }))
     const { client, epoch, cseq } = message
     const identity = { client, epoch, cseq }
     switch (result.kind) {

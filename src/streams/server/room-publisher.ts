@@ -18,6 +18,8 @@ const publisherOptions = { region: true, room: true, otherwise: true } satisfies
 >
 
 const TOPIC = 'room.'
+/** Of the time of a call: a room that does not answer must not take the answers of the others with it. */
+const SHARE = 0.8
 
 /**
  * Publishes in rooms what an outbox committed: a row and the message about it, both or neither. The outbox's id is the
@@ -44,9 +46,9 @@ export function createRoomPublisher(options: RoomPublisherOptions): Publisher {
     throw new OnceError('bad_option', text, { details: { option: 'region' } })
   }
 
-  async function say(message: OutgoingMessage, name: string): Promise<Published> {
+  async function say(message: OutgoingMessage, name: string, timeoutMs: number): Promise<Published> {
     try {
-      await region.publish(name, JSON.parse(message.body), { id: message.id, from: 'outbox' })
+      await region.publish(name, JSON.parse(message.body), { id: message.id, from: 'outbox', timeoutMs })
       return { kind: 'confirmed' }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
@@ -65,9 +67,10 @@ export function createRoomPublisher(options: RoomPublisherOptions): Publisher {
   return {
     name: 'rooms',
     async publish(messages, call) {
+      const timeoutMs = Math.max(1, Math.floor(SHARE * call.timeoutMs))
       const names = messages.map((message) => room(message))
       // Begun in their order, a room stores them in their order.
-      const said = Promise.all(messages.map((message, index) => sayIn(message, names[index] ?? null)))
+      const said = Promise.all(messages.map((message, index) => sayIn(message, names[index] ?? null, timeoutMs)))
       const passed = await pass(
         messages.filter((_, index) => names[index] === null),
         call,
@@ -81,8 +84,8 @@ export function createRoomPublisher(options: RoomPublisherOptions): Publisher {
     },
   }
 
-  async function sayIn(message: OutgoingMessage, name: string | null): Promise<Published | null> {
-    return name === null ? null : say(message, name)
+  async function sayIn(message: OutgoingMessage, name: string | null, timeoutMs: number): Promise<Published | null> {
+    return name === null ? null : say(message, name, timeoutMs)
   }
 }
 
