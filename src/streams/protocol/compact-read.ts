@@ -7,6 +7,7 @@ import {
   compactKinds,
   flags,
   type KnownSender,
+  LOGS_PER_BYTE,
   near,
   noteEntry,
   type SessionNumbers,
@@ -89,9 +90,8 @@ export function readCompact(
 }
 
 function readFrame(numbers: SessionNumbers, kind: number, from: ByteReader): DeliverFrame | OrderFrame {
-  if (kind === compactKinds.order) return readOrder(numbers, from)
+  if (kind === compactKinds.order || kind === compactKinds.orderFrom) return readOrder(numbers, kind, from)
   if (kind === compactKinds.deliverWithNames) readNames(numbers, from)
-  else if (kind !== compactKinds.deliver) throw odd()
   return readDeliver(numbers, from)
 }
 
@@ -106,9 +106,10 @@ function readDeliver(numbers: SessionNumbers, from: ByteReader): DeliverFrame {
   return { kind: 'deliver', generation, after, entries }
 }
 
-function readOrder(numbers: SessionNumbers, bytes: ByteReader): OrderFrame {
-  const after = bytes.from(numbers.ordered, 0)
-  const from = bytes.from(after + 1, 1)
+function readOrder(numbers: SessionNumbers, kind: number, bytes: ByteReader): OrderFrame {
+  const follows = kind === compactKinds.order
+  const after = follows ? numbers.ordered : bytes.from(numbers.ordered, 0)
+  const from = follows ? after + 1 : bytes.from(after + 1, 1)
   const identities: MessageIdentity[] = []
   while (!bytes.done) {
     if (identities.length >= sessionLimits.orderRows) throw odd()
@@ -124,10 +125,12 @@ function readOrder(numbers: SessionNumbers, bytes: ByteReader): OrderFrame {
 function readEntry(numbers: SessionNumbers, from: ByteReader): Delivered {
   const said = from.byte()
   const log = logOf(numbers, from.count())
-  const n = from.from(countOf(numbers.have, log) + 1, 1)
   const sender = readSender(numbers, from)
   const { client, epoch } = sender
-  const cseq = from.from(sender.cseq + 1, 1)
+  const saysNumbers = (said & flags.numbers) !== 0
+  const next = countOf(numbers.have, log) + 1
+  const n = saysNumbers ? from.from(next, 1) : inRange(next)
+  const cseq = saysNumbers ? from.from(sender.cseq + 1, 1) : inRange(sender.cseq + 1)
   const seen = readPosition(numbers, said & flags.seen ? from : null)
   const entry: Delivered =
     said & flags.copy
@@ -146,12 +149,14 @@ function readMessage(numbers: SessionNumbers, said: number, sender: KnownSender,
   return { after, replyTo, acceptedAtMs, ...written, body: JSON.parse(from.text()) as unknown }
 }
 
-/** A position, by its distances from what has come; without them it is just that. */
+/** A position, by the logs that are not where they are expected; without them it is just what has come. */
 function readPosition({ logs, have }: SessionNumbers, from: ByteReader | null): Position {
   const position: Record<string, number> = {}
-  for (const log of logs) {
+  const bits = from === null ? [] : Array.from({ length: Math.ceil(logs.length / LOGS_PER_BYTE) }, () => from.byte())
+  for (const [number, log] of logs.entries()) {
     const known = countOf(have, log)
-    const count = from === null ? known : from.from(known, 0)
+    const byte = bits[Math.floor(number / LOGS_PER_BYTE)] ?? 0
+    const count = from !== null && byte & (1 << (number % LOGS_PER_BYTE)) ? from.from(known, 0) : known
     if (count > 0) position[log] = count
   }
   return position

@@ -6,10 +6,11 @@ import {
   compactKinds,
   createNumbers,
   flags,
+  freeNumber,
   type KnownSender,
+  LOGS_PER_BYTE,
   near,
   noteEntry,
-  SENDERS_MOST,
   type SessionNumbers,
 } from './numbers.ts'
 import type {
@@ -185,9 +186,12 @@ function writeOrder(numbers: WrittenNumbers, frame: OrderFrame, channel: number,
   const { generation, after, from, identities } = frame
   const isNear = identities.every(({ epoch, cseq }) => near(epoch) + near(cseq) === epoch + cseq)
   if (generation !== numbers.generation || near(from) !== from || near(after) !== after || !isNear) return false
-  to.count(compactKinds.order + CHANNEL_STEP * channel)
-  to.from(numbers.ordered, after)
-  to.from(after + 1, from)
+  const follows = after === numbers.ordered && from === after + 1
+  to.count((follows ? compactKinds.order : compactKinds.orderFrom) + CHANNEL_STEP * channel)
+  if (!follows) {
+    to.from(numbers.ordered, after)
+    to.from(after + 1, from)
+  }
   for (const identity of identities) {
     const sender = writeSender(numbers, identity, to)
     to.from(sender.ordered + 1, identity.cseq)
@@ -201,13 +205,17 @@ function writeEntry(numbers: WrittenNumbers, entry: Delivered, to: ByteWriter): 
   const { logs, have } = numbers
   const at = to.later()
   to.count(logs.indexOf(entry.log))
-  to.from(countOf(have, entry.log) + 1, entry.n)
   const sender = writeSender(numbers, entry, to)
   let said = 0
-  to.from(sender.cseq + 1, entry.cseq)
+  const [n, cseq] = [countOf(have, entry.log) + 1, sender.cseq + 1]
+  if (entry.n !== n || entry.cseq !== cseq) {
+    said |= flags.numbers
+    to.from(n, entry.n)
+    to.from(cseq, entry.cseq)
+  }
   if (!isKnown(numbers, entry.seen)) {
     said |= flags.seen
-    for (const log of logs) to.from(countOf(have, log), countOf(entry.seen, log))
+    writePosition(numbers, entry.seen, to)
   }
   said |= entry.kind === 'copy' ? flags.copy : writeMessage(numbers, entry, sender, to)
   to.set(at, said)
@@ -241,6 +249,21 @@ function writeMessage(
   return said
 }
 
+/** Which logs are elsewhere, and how far from what has come. */
+function writePosition({ logs, have }: SessionNumbers, position: Position, to: ByteWriter): void {
+  for (let first = 0; first < logs.length; first += LOGS_PER_BYTE) {
+    let bits = 0
+    for (const [bit, log] of logs.slice(first, first + LOGS_PER_BYTE).entries()) {
+      if (countOf(position, log) !== countOf(have, log)) bits |= 1 << bit
+    }
+    to.byte(bits)
+  }
+  for (const log of logs) {
+    const [known, count] = [countOf(have, log), countOf(position, log)]
+    if (count !== known) to.from(known, count)
+  }
+}
+
 function writePlace({ logs, have }: SessionNumbers, place: LogPlace | null, to: ByteWriter): void {
   to.count(place === null ? 0 : logs.indexOf(place.log) + 1)
   if (place !== null) to.from(countOf(have, place.log), place.n)
@@ -253,7 +276,7 @@ function writeSender(numbers: WrittenNumbers, { client, epoch }: MessageIdentity
   if (number !== undefined) return senders[number] as KnownSender
   to.name(client)
   to.from(1, epoch)
-  const free = numbers.named % SENDERS_MOST
+  const free = freeNumber(numbers, client)
   const before = senders[free]
   if (before !== undefined) senderNumbers.delete(`${before.client}/${before.epoch}`)
   senderNumbers.set(`${client}/${epoch}`, free)

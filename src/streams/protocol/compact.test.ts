@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { createRandom } from '../../testing/random.ts'
 import { createClientCodec, createServerCodec, type FrameData } from './codec.ts'
 import { decodeServerFrame } from './decode.ts'
 import type { ClientFrame, Delivered, Entry, ServerFrame } from './protocol.ts'
@@ -34,6 +35,7 @@ const logs = fc.oneof(
 const people = fc.oneof(
   fc.constantFrom('ada', 'bob', 'constructor'),
   fc.nat(400).map((n) => `p-${n}`),
+  fc.nat(100).map((n) => `pub~server~${n}`),
 )
 const large = fc.oneof(
   { weight: 20, arbitrary: fc.nat(5) },
@@ -130,30 +132,72 @@ test('whatever a region says is read from bytes as it would be from JSON', () =>
   assert.ok(compact > 200, `${compact} were bytes`)
 })
 
-/** A room of a hundred people in five regions, each message in a frame of its own. */
+/** A room of a hundred people in five regions, each message in a frame of its own: each author has seen everything. */
 function conversation(messages: number): ServerFrame[] {
-  const seen: Record<string, number> = {}
-  const last = new Map<number, Entry>()
-  return Array.from({ length: messages }, (_, index): ServerFrame => {
-    const [person, region] = [(index * 37) % 100, (index * 3) % 5]
-    const log = `region-${region}.a1b2c3d4`
-    const before = last.get(person)
+  return busyRoom(messages, { lag: 0, replies: 0, moves: 0, server: 0 }).filter(({ kind }) => kind === 'deliver')
+}
+
+interface Habits {
+  /** How many messages of each log, at most, an author has not seen that the reader has. */
+  readonly lag: number
+  /** Shares of the messages. */
+  readonly replies: number
+  readonly moves: number
+  readonly server: number
+}
+
+/** What one reader is sent of it, with the final order behind the messages, as it was given: a few at a time. */
+function busyRoom(messages: number, { lag, replies, moves, server }: Habits): ServerFrame[] {
+  const random = createRandom(7)
+  const heads: Record<string, number> = {}
+  const people = Array.from({ length: 100 }, (_, person) => ({
+    client: `0123456789abcdef0123456789ab${String(person).padStart(4, '0')}`,
+    region: (person * 3) % 5,
+    last: null as Entry | null,
+  }))
+  const recent: Entry[] = []
+  const frames: ServerFrame[] = []
+  const waiting: Entry[] = []
+  let g = 0
+  for (let index = 0; index < messages; index++) {
+    const person = people[(index * 37) % 100]
+    assert.ok(person !== undefined)
+    if (random.chance(moves)) person.region = random.below(5)
+    const log = `region-${person.region}.a1b2c3d4`
+    const isServer = random.chance(server)
+    const before = isServer ? null : person.last
+    const seen = Object.fromEntries(
+      Object.entries(heads).map(([name, n]) => {
+        const own = before?.log === name ? before.n : 0
+        return [name, Math.max(1, own, n - (name === log ? 0 : random.below(lag + 1)))]
+      }),
+    )
+    const target = random.chance(replies) ? recent.at(-1 - random.below(20)) : undefined
     const entry: Entry = {
       log,
-      n: (seen[log] ?? 0) + 1,
-      client: `0123456789abcdef0123456789ab${String(person).padStart(4, '0')}`,
+      n: (heads[log] ?? 0) + 1,
+      client: isServer ? `pub~billing~${String(index).padStart(22, 'x')}` : person.client,
       epoch: 1,
       cseq: (before?.cseq ?? 0) + 1,
-      seen: { ...seen },
-      after: before === undefined ? null : { log: before.log, n: before.n },
-      replyTo: null,
-      acceptedAtMs: 1_760_000_000_000 + index * 900,
+      seen,
+      after: before === null ? null : { log: before.log, n: before.n },
+      replyTo: target === undefined ? null : { client: target.client, epoch: target.epoch, cseq: target.cseq },
+      acceptedAtMs: 1_760_000_000_000 + index * 900 + random.below(300),
       body: { text: 'A message of ordinary length, as people write them to each other.' },
     }
-    seen[log] = entry.n
-    last.set(person, entry)
-    return { kind: 'deliver', generation: 1, after: index, entries: [{ kind: 'message', ...entry }] }
-  })
+    heads[log] = entry.n
+    if (!isServer) person.last = entry
+    recent.push(entry)
+    waiting.push(entry)
+    frames.push({ kind: 'deliver', generation: 1, after: index, entries: [{ kind: 'message', ...entry }] })
+    // Not always in the order in which this region merged them.
+    if (waiting.length < 1 + random.below(4)) continue
+    const placed = waiting.splice(0, waiting.length).sort(() => random.below(2) - 0.5)
+    const identities = placed.map(({ client, epoch, cseq }) => ({ client, epoch, cseq }))
+    frames.push({ kind: 'order', generation: 1, after: g, from: g + 1, identities })
+    g += identities.length
+  }
+  return frames
 }
 
 const resumed: ServerFrame = {
@@ -166,24 +210,55 @@ const resumed: ServerFrame = {
   sent: 0,
 }
 
-test('for a hundred people a message takes less than 20 bytes beside its body', () => {
+/** What frames take beside the bodies, the WebSocket header included, for each message after the first hundred. */
+function overhead(said: readonly ServerFrame[]): { readonly mean: number; readonly most: number } {
   const { client, server } = openPair([0])
   assert.equal(client.read(server.write(0, resumed)).kind, 'frame')
-  const said = conversation(1_000)
-  const sizes = said.map((frame) => {
-    assert.ok(frame.kind === 'deliver')
+  let [messages, bytes, most] = [0, 0, 0]
+  for (const frame of said) {
     const data = server.write(0, frame)
     assert.deepEqual(client.read(data), { kind: 'frame', channel: 0, frame })
-    const [entry] = frame.entries
-    assert.ok(entry?.kind === 'message')
+    const entry = frame.kind === 'deliver' ? frame.entries[0] : undefined
+    const body = entry?.kind === 'message' ? Buffer.byteLength(JSON.stringify(entry.body)) : 0
     // What WebSocket puts before it: two bytes, or four.
-    const webSocket = sizeOf(data) < 126 ? 2 : 4
-    return sizeOf(data) + webSocket - Buffer.byteLength(JSON.stringify(entry.body))
-  })
-  // Names are said once.
-  const known = sizes.slice(100)
-  const mean = known.reduce((sum, bytes) => sum + bytes, 0) / known.length
-  assert.ok(mean < 20 && Math.max(...known) <= 20, `${mean}, at most ${Math.max(...known)}`)
+    const size = sizeOf(data) + (sizeOf(data) < 126 ? 2 : 4) - body
+    if (entry !== undefined) messages += 1
+    // Names are said once.
+    if (messages <= 100) continue
+    bytes += size
+    if (entry !== undefined) most = Math.max(most, size)
+  }
+  return { mean: bytes / (messages - 100), most }
+}
+
+test('for a hundred people a message takes less than 20 bytes beside its body', () => {
+  const { mean, most } = overhead(conversation(1_000))
+  assert.ok(mean < 20 && most <= 20, `${mean}, at most ${most}`)
+})
+
+test('with authors who lag, replies, moves and the final order it takes at most 20 bytes, too', () => {
+  const { mean } = overhead(busyRoom(2_000, { lag: 2, replies: 0.3, moves: 0.02, server: 0 }))
+  assert.ok(mean <= 20, `${mean}`)
+})
+
+test('messages of servers take no numbers from people', () => {
+  const { client, server } = openPair([0])
+  client.read(server.write(0, resumed))
+  const names = new Map<string, number>()
+  for (const frame of busyRoom(2_000, { lag: 0, replies: 0, moves: 0, server: 0.75 })) {
+    const data = server.write(0, frame)
+    assert.deepEqual(client.read(data), { kind: 'frame', channel: 0, frame })
+    assert.ok(typeof data !== 'string')
+    for (const [name] of Buffer.from(data)
+      .toString('latin1')
+      .matchAll(/0123456789abcdef0123456789ab\d{4}/g)) {
+      names.set(name, (names.get(name) ?? 0) + 1)
+    }
+  }
+  assert.deepEqual(
+    [...names.values()].filter((times) => times > 1),
+    [],
+  )
 })
 
 test('a member that is newer than the compact form is not lost', () => {
@@ -238,14 +313,14 @@ test('bytes that are no frame are refused with a short reason, and change nothin
   client.read(server.write(0, resumed))
   const most = [
     ['a frame that is cut off', [0, 0]],
-    ['a number past all bounds', [2, ...Array.from({ length: 12 }, () => 0xff)]],
+    ['a number past all bounds', [3, ...Array.from({ length: 12 }, () => 0xff)]],
     [
       'more names than a position has',
       [1, 65, ...Array.from({ length: 65 }, (_, n) => [2, 97 + (n % 26), 97 + n / 26]).flat()],
     ],
-    ['a name with a slash', [2, 0, 0, 0, 1, 47]],
-    ['an unknown person', [2, 0, 0, 9]],
-    ['an unknown kind', [3]],
+    ['a name with a slash', [2, 0, 1, 47]],
+    ['an unknown person', [2, 9]],
+    ['places that say not where', [3]],
   ] as const
   for (const [what, bytes] of most) assert.equal(client.read(Uint8Array.from(bytes)).kind, 'bad', what)
 })

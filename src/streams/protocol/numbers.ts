@@ -1,4 +1,5 @@
 import type { LogPlace, ServerFrame } from './protocol.ts'
+import { isPublisherName } from './published.ts'
 
 /**
  * The compact form is that of what every client of a room is sent: entries and their final places. All else travels once,
@@ -10,10 +11,11 @@ export interface SessionNumbers {
   readonly logs: string[]
   /** How far each log has come. */
   have: Record<string, number>
-  /** People, by their numbers. */
+  /** People, by their numbers; behind the last of them servers. */
   readonly senders: KnownSender[]
-  /** How many people were named. */
+  /** How many people were named, and how many messages of servers, which have a name each. */
   named: number
+  published: number
   generation: number
   /** Entries that were sent. */
   sent: number
@@ -35,10 +37,13 @@ export interface KnownSender {
 }
 
 /** What is 0 where it is not said. */
-export const flags = { copy: 1, reply: 2, written: 4, seen: 8, after: 16 } as const
+export const flags = { copy: 1, reply: 2, written: 4, seen: 8, after: 16, numbers: 32 } as const
 
-/** Names of logs come before the entries that need them. */
-export const compactKinds = { deliver: 0, deliverWithNames: 1, order: 2 } as const
+/** Names of logs come before the entries that need them. Places of the final order follow each other, or say where they are. */
+export const compactKinds = { deliver: 0, deliverWithNames: 1, order: 2, orderFrom: 3 } as const
+
+/** Logs of a position that are not where they are expected: a bit for each. */
+export const LOGS_PER_BYTE = 8
 
 /** A frame begins with a number that is its kind and so many times its channel: a byte for the first 32 channels. */
 export const CHANNEL_STEP = 4
@@ -52,16 +57,35 @@ export function near(number: number): number {
 }
 
 /** Past it the number of the person who was named first is given away: a busy room costs some memory, not any. */
-export const SENDERS_MOST = 256
+const SENDERS_MOST = 256
+/** The same for messages of servers: a few are named again, for their final place or a reply, and they push out no people. */
+const PUBLISHED_MOST = 64
 
 export function createNumbers(): SessionNumbers {
-  return { logs: [], have: {}, senders: [], named: 0, generation: 0, sent: 0, ordered: 0, acceptedAtMs: 0 }
+  return {
+    logs: [],
+    have: {},
+    senders: [],
+    named: 0,
+    published: 0,
+    generation: 0,
+    sent: 0,
+    ordered: 0,
+    acceptedAtMs: 0,
+  }
 }
 
 export function addSender(numbers: SessionNumbers, client: string, epoch: number): KnownSender {
   const known = { client, epoch, cseq: 0, place: null, ordered: 0 }
-  numbers.senders[numbers.named++ % SENDERS_MOST] = known
+  numbers.senders[freeNumber(numbers, client)] = known
+  if (isPublisherName(client)) numbers.published += 1
+  else numbers.named += 1
   return known
+}
+
+/** The number of who is named next. */
+export function freeNumber({ named, published }: SessionNumbers, client: string): number {
+  return isPublisherName(client) ? SENDERS_MOST + (published % PUBLISHED_MOST) : named % SENDERS_MOST
 }
 
 /** Both ends note what is said in JSON, too. */
