@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { Identity } from '../../ledger/core/identity.ts'
 import { NodeIncoming } from '../protocol/capture-node.ts'
-import { lookElsewhere, lookingHere } from '../protocol/elsewhere.ts'
+import { lookingHere } from '../protocol/elsewhere.ts'
 import type { Answer } from '../protocol/exchange.ts'
 import { jsonAnswer, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
-import { createStatusBy, isOf } from '../protocol/status.ts'
+import { createStatusBy, isOf, recordOf } from '../protocol/status.ts'
 import { bindingFor, CREDENTIALS_HEADER } from './credentials.ts'
 import type { Asked, Rule } from './rule.ts'
 import { ruleFor } from './rule.ts'
@@ -43,14 +43,11 @@ export function createTellStatus(
         return authorize === undefined || (await authorize(asked, { identity, pointer }))
       },
     },
-    async ({ id, request, head, problems, record }) => {
-      if (region !== undefined && head !== undefined) {
-        const arrived = lookingHere(region, head, id)
-        const answer = arrived === null ? await lookElsewhere(region, head, id, NO_CALLER, problems) : null
-        if (answer !== null) return { answer }
-      }
-      const found = await record()
-      return found !== null && (await isMaker(rules, request, found.identity)) ? found : null
+    async (look) => {
+      const { id, request, head } = look
+      const isSent = region !== undefined && head !== undefined && lookingHere(region, head, id) !== null
+      const found = await recordOf(region, look, NO_CALLER, isSent)
+      return found === null || 'answer' in found || (await isMaker(rules, request, found.identity)) ? found : null
     },
   )
 

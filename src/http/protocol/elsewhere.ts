@@ -1,28 +1,39 @@
 import { digestParts } from '../../ledger/core/digest.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
+import { recordIdOf } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
+import { final } from '../../ledger/core/verdict.ts'
+import type { Granted } from '../../ledger/granted.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import type { RegionRouter } from '../region/region.ts'
 import { AnswerTooLarge } from '../region/send.ts'
 import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
 import type { Answer, HeaderList, Incoming, IncomingBody } from './exchange.ts'
+import { headerOf } from './exchange.ts'
 import type { ProblemWriter } from './problem-writer.ts'
 import { wholeBody } from './read.ts'
+import type { StoredAnswer } from './record.ts'
+import { replayedAnswer } from './record.ts'
 import type { Who } from './route.ts'
+import type { RouteRequest } from './running.ts'
 
 /** How soon a client should ask again for a key whose home is away. */
 const AWAY_RETRY_MS = SECOND
 
 type Named = Pick<Identity, 'operation' | 'key'>
 
-/** Tenant and caller of a request that another region forwarded; null for a direct one. */
+/** Names the region that a former home has handed a key over to. Only what is answered between regions has it. */
+export const HANDED_OVER_HEADER = 'onceonly-handed-over'
+
+/** Tenant and caller of a request that another region forwarded, and that region; null for a direct one. */
 export function sentHere(
   region: RegionRouter,
   incoming: Incoming,
   { operation, key }: Named,
   problems: ProblemWriter,
   body: IncomingBody | null,
-): Who | { readonly answer: Answer } | null {
+): (Who & { readonly from: string }) | { readonly answer: Answer } | null {
   const [token, ...others] = incoming.header(REGION_HEADER)
   if (token === undefined) return null
   const { method, target } = incoming
@@ -32,27 +43,61 @@ export function sentHere(
   return who ?? { answer: problems.write('not-authorized', { detail: 'No region has sent this request on.' }) }
 }
 
-/** The answer of the identity's home, where that is another region; null where it is at home here. */
-export async function elsewhere(
-  region: RegionRouter,
-  incoming: Incoming,
-  identity: Identity,
-  arrived: boolean,
-  problems: ProblemWriter,
-): Promise<Answer | null> {
-  const home = region.home(identity)
-  if (home === region.self) return null
-  const away = (detail: string) =>
-    problems.write('home-unreachable', { operation: identity.operation, detail, retryAfterMs: AWAY_RETRY_MS })
+/** What a region does with a request. */
+export type Placed =
+  /** It is the home of the identity. */
+  | { readonly kind: 'here' }
+  /** It was the home before the list changed, and the new one asks: a record answers, or the key is handed over. */
+  | { readonly kind: 'hands-over'; readonly to: string }
+  | { readonly kind: 'answer'; readonly answer: Answer }
+
+/** A request for an identity, and the region that sent it here, if one did. */
+export interface Coming {
+  readonly incoming: Incoming
+  readonly identity: Identity
+  readonly from: string | null
+  /** Whether the store of this region has a record of the identity. */
+  isKnown(): Promise<boolean>
+}
+
+const HERE: Placed = { kind: 'here' }
+
+/** Where a request belongs: the answer of the identity's home, where that is another region. */
+export async function place(region: RegionRouter, coming: Coming, problems: ProblemWriter): Promise<Placed> {
+  const { identity, from } = coming
+  const id = recordIdOf(identity)
+  const home = region.homeOf(id)
+  const former = region.formerHomeOf(id)
+  if (home === region.self) {
+    // A former home has its records for as long as they are kept, and takes no key any more that it has handed over.
+    if (former === null || (await coming.isKnown())) return HERE
+    const answer = await forwarded(region, coming, former, problems)
+    return headerOf(answer.headers, HANDED_OVER_HEADER) === region.self ? HERE : { kind: 'answer', answer }
+  }
+  if (from === null) return { kind: 'answer', answer: await forwarded(region, coming, home, problems) }
+  if (former === region.self && from === home) return { kind: 'hands-over', to: home }
   // Sent on once more, it could go round in circles: two regions have different lists.
-  if (arrived) return away('The regions do not agree about the home of this key.')
+  const detail = 'The regions do not agree about the home of this key.'
+  return { kind: 'answer', answer: away(problems, identity.operation, detail) }
+}
+
+function away(problems: ProblemWriter, operation: string, detail: string): Answer {
+  return problems.write('home-unreachable', { operation, detail, retryAfterMs: AWAY_RETRY_MS })
+}
+
+async function forwarded(
+  region: RegionRouter,
+  { incoming, identity }: Coming,
+  to: string,
+  problems: ProblemWriter,
+): Promise<Answer> {
   const { method, target } = incoming
   const given = await incoming.body()
   const { body, headers } = raw(incoming, given)
   try {
     const client = incoming.client === undefined ? {} : { client: incoming.client }
     const content = contentOf(incoming, given, incoming.client ?? null)
-    return await region.forward({ method, target, headers, body, content, ...client }, identity)
+    return await region.forward({ method, target, headers, body, content, ...client }, identity, to)
   } catch (error) {
     if (error instanceof AnswerTooLarge) {
       const detail = 'The home of this key has answered, but its answer is too large to be passed on from there.'
@@ -62,8 +107,26 @@ export async function elsewhere(
         extra: { original: { status: error.status } },
       })
     }
-    return away(`The region ${home}, which is the home of this key, cannot be reached.`)
+    return away(problems, identity.operation, `The region ${to}, which is the home of this key, cannot be reached.`)
   }
+}
+
+/** The key has no record here: it gets one that says where it is now, and the region there runs the handler. */
+export async function handOver(
+  begun: Pick<Granted<unknown>, 'settle'>,
+  { parts, method }: Pick<RouteRequest<unknown, never>, 'parts' | 'method'>,
+  to: string,
+  ledger: Pick<Ledger<never>, 'get'>,
+  problems: ProblemWriter,
+): Promise<Answer> {
+  const { status, headers, body } = away(problems, parts.operation, `This key has moved to the region ${to}.`)
+  const stored: StoredAnswer = { status, headers: [...headers, [HANDED_OVER_HEADER, to]], body }
+  await begun.settle({ thrown: final(new Error(`Handed over to the region ${to}.`), { answer: stored }) })
+  // While its record is still being saved, a process that has the list of before may take the key.
+  const isSaved = (await ledger.get(parts))?.record.state === 'failed_terminal'
+  return isSaved
+    ? replayedAnswer(stored, method)
+    : away(problems, parts.operation, 'This key is moving to another region.')
 }
 
 /** Credentials of the caller; the home may verify them again. */
@@ -100,23 +163,38 @@ export function lookingHere(region: RegionRouter, head: Head, id: string): Who |
   return (others.length > 0 ? null : region.arrived(token, seen)) ?? 'unproven'
 }
 
-/** What the home of a record says of it; null where it is at home here. */
-export async function lookElsewhere(
-  region: RegionRouter,
-  head: Head,
-  id: string,
-  { tenant, caller }: Who,
-  problems: ProblemWriter,
-): Promise<Answer | null> {
+/** A question for a record, which is sent to another region. */
+interface Question {
+  readonly region: RegionRouter
+  readonly head: Head
+  readonly id: string
+  readonly who: Who
+  readonly problems: ProblemWriter
+}
+
+/** What another region says of a record; null where it is at home here. */
+export async function lookElsewhere(question: Question): Promise<Answer | null> {
+  const { region, id } = question
   const home = region.homeOf(id)
-  if (home === region.self) return null
+  return home === region.self ? null : lookAt(question, home)
+}
+
+/** What the home of before says of a record that this region does not have; null where there was none. */
+export async function lookBack(question: Question): Promise<Answer | null> {
+  const { region, id } = question
+  const former = region.homeOf(id) === region.self ? region.formerHomeOf(id) : null
+  return former === null ? null : lookAt(question, former)
+}
+
+async function lookAt({ region, head, id, who, problems }: Question, to: string): Promise<Answer> {
+  const { tenant, caller } = who
   try {
     const { method, target } = head
     const content = contentOf(head, null, null)
     const request = { method, target, headers: head.headers(), body: new Uint8Array(), content }
-    return await region.forward(request, { tenant, caller, operation: STATUS, key: id }, home)
+    return await region.forward(request, { tenant, caller, operation: STATUS, key: id }, to)
   } catch {
-    const detail = `The region ${home}, which is the home of this operation, cannot be reached.`
+    const detail = `The region ${to}, which is the home of this operation, cannot be reached.`
     return problems.write('home-unreachable', { detail, retryAfterMs: AWAY_RETRY_MS })
   }
 }

@@ -25,7 +25,7 @@ import {
 import type { ContentKey } from './content-options.ts'
 import { declareRoute } from './declare.ts'
 import { createEarly, type Early } from './early.ts'
-import { elsewhere, sentHere } from './elsewhere.ts'
+import { handOver, place, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { hungUp } from './leaving.ts'
 import { refuseWho } from './options.ts'
@@ -173,8 +173,12 @@ export function createRoute<N, Tx>(
     const sent = sentHere(region, incoming, named, problems, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
     const who = sent ?? (await way.who(call.request))
-    const answer = await elsewhere(region, incoming, partsOf(call, who), sent !== null, problems)
-    return answer === null ? claimed(call, who) : { kind: 'answer', answer }
+    const identity = partsOf(call, who)
+    const isKnown = async () => (await options.ledger.get(identity)) !== null
+    const placed = await place(region, { incoming, identity, from: sent?.from ?? null, isKnown }, problems)
+    if (placed.kind === 'answer') return placed
+    if (placed.kind === 'hands-over') call.handsOverTo = placed.to
+    return claimed(call, who)
   }
 
   function partsOf({ way, read, incoming }: RouteRequest<N, Tx>, who: Who): Parts {
@@ -240,6 +244,8 @@ export function createRoute<N, Tx>(
     const { way, parts, waitMs, breaker, keyless } = call
     if (breaker !== null) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
     if (begun.kind === 'granted') {
+      if (call.handsOverTo !== null)
+        return handOver(begun, call, call.handsOverTo, options.ledger, problems).then(answerOf)
       const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(way, parts, waitMs, over)
       return new RunningRoute(begun, rules, call, early)
     }

@@ -85,6 +85,8 @@ export class RouteRequest<N, Tx> implements AskedAt<N> {
   declare parts: Parts
   /** How long the caller would wait for its answer; null where it has no preference. */
   declare waitMs: number | null
+  /** The region that is the home of the key now, and asks for it; null in all other cases. */
+  declare handsOverTo: string | null
   /** Learns whether the store decided; null where it was not asked, or need not be in time. */
   declare breaker: Breaker | null
 
@@ -101,6 +103,7 @@ export class RouteRequest<N, Tx> implements AskedAt<N> {
     this.operation = ''
     this.parts = NO_PARTS
     this.waitMs = null
+    this.handsOverTo = null
     this.breaker = null
   }
 }

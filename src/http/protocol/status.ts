@@ -5,10 +5,11 @@ import { SECOND } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Failure } from '../../ledger/core/verdict.ts'
 import { ANY_CALLER, GUARD_PREFIX } from '../../ledger/guard/content-key.ts'
+import type { RegionRouter } from '../region/region.ts'
 import { routesFor } from './declare.ts'
 import { type Uncommitted, uncommittedOf } from './early.ts'
 import type { Head } from './elsewhere.ts'
-import { lookElsewhere, lookingHere } from './elsewhere.ts'
+import { HANDED_OVER_HEADER, lookBack, lookElsewhere, lookingHere } from './elsewhere.ts'
 import type { Answer, HeaderList } from './exchange.ts'
 import { headerOf, headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
@@ -77,17 +78,40 @@ type Json = string
 export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationStatus<N> {
   checkOptions(options, statusNames, 'operationStatus')
   const { region } = options
-  return createStatusBy(options, async ({ id, request, head, problems, record }) => {
+  return createStatusBy(options, async (look) => {
+    const { id, request, head } = look
     const arrived = region === undefined || head === undefined ? null : lookingHere(region, head, id)
     if (arrived === 'unproven') return null
     const who = arrived ?? (await options.who(request))
-    if (region !== undefined && head !== undefined && arrived === null) {
-      const answer = await lookElsewhere(region, head, id, who, problems)
-      if (answer !== null) return { answer }
-    }
-    const found = await record()
-    return found !== null && isOf(found.identity, who) ? found : null
+    const found = await recordOf(region, look, who, arrived !== null)
+    return found === null || 'answer' in found || isOf(found.identity, who) ? found : null
   })
+}
+
+/**
+ * The record of this region, or what another one says of it: its home, or the home of before.
+ *
+ * @param isSent another region has sent the question here, so that it is not sent to the home again
+ */
+export async function recordOf(
+  region: RegionRouter | undefined,
+  { id, head, problems, record }: Pick<Look<unknown>, 'id' | 'head' | 'problems' | 'record'>,
+  who: Who,
+  isSent: boolean,
+): Promise<LedgerRecord | Uncommitted | { readonly answer: Answer } | null> {
+  const ask = region !== undefined && head !== undefined ? { region, head, id, who, problems } : null
+  const elsewhere = ask === null || isSent ? null : await lookElsewhere(ask)
+  if (elsewhere !== null) return { answer: elsewhere }
+  const found = await record()
+  if (found !== null && !isHandedOver(found)) return found
+  const before = ask === null ? null : await lookBack(ask)
+  return before === null ? null : { answer: before }
+}
+
+/** What it says is for regions alone. */
+function isHandedOver(record: LedgerRecord | Uncommitted): boolean {
+  const stored = storedIn(record)
+  return stored !== null && headerOf(stored.headers, HANDED_OVER_HEADER) !== null
 }
 
 export function isOf(identity: Identity, { tenant, caller }: Who): boolean {

@@ -6,7 +6,7 @@ import { refuseFaults, unknownSetting } from '../../ledger/core/settings.ts'
 import { createNonces } from './nonces.ts'
 import type { RegionAnswer, RegionLink, RegionRequest } from './send.ts'
 import { createRegionLink } from './send.ts'
-import type { Arrived } from './token.ts'
+import type { Arrived, Vouched } from './token.ts'
 import { CLIENT_HEADER, LONGEST_WAY_MS, REGION_HEADER, readRegionToken, regionToken } from './token.ts'
 
 /** Which regions there are, and which one this is. */
@@ -17,6 +17,12 @@ export interface RegionRouterOptions {
   readonly regions: Readonly<Record<string, string>>
   /** Shared by all regions and kept secret: it authenticates requests that another region forwarded. */
   readonly secret: string
+  /**
+   * The list of before, after a change: a region that was the home of a key answers for its records, or hands the key over.
+   * Keep it until the retention of all keys has passed. A region that leaves stays in this list, and runs as long.
+   * @default the list has not changed
+   */
+  readonly previous?: Readonly<Record<string, string>>
 }
 
 /**
@@ -28,8 +34,10 @@ export interface RegionRouter {
   home(identity: Identity): string
   /** The same by the id of its record. */
   homeOf(id: RecordId): string
-  /** Tenant and caller of a request that another region forwarded; `null` when its token is not valid. */
-  arrived(token: string, request: Omit<Arrived, 'self'>): { readonly tenant: string; readonly caller: string } | null
+  /** The home of before, where the list has changed and it was another one; null else. */
+  formerHomeOf(id: RecordId): string | null
+  /** The sender, tenant and caller of a request that another region forwarded; `null` when its token is not valid. */
+  arrived(token: string, request: Omit<Arrived, 'self'>): Pick<Vouched, 'from' | 'tenant' | 'caller'> | null
   /** Sends a request to the home of its identity, or to the region `to`. Rejects when that gave no whole answer. */
   forward(request: RegionRequest, identity: Identity, to?: string): Promise<RegionAnswer>
   stop(): void
@@ -53,18 +61,24 @@ export interface RegionRouter {
  */
 export function createRegionRouter(options: RegionRouterOptions): RegionRouter {
   refuseFaults('regions', regionFaults(options))
-  const { self, regions, secret } = options
+  const { self, regions, secret, previous } = options
   const names = Object.keys(regions)
+  const formerNames = previous === undefined ? null : Object.keys(previous)
   const links = new Map<string, RegionLink>()
   // A token is good before its time as well as after it: clocks differ both ways.
   const nonces = createNonces(2 * LONGEST_WAY_MS)
   const homeOf = (id: RecordId) => rendezvous(names, id)
   const home = (identity: Identity) => homeOf(recordIdOf(identity))
 
+  function formerHomeOf(id: RecordId): string | null {
+    const former = formerNames === null ? null : rendezvous(formerNames, id)
+    return former === homeOf(id) ? null : former
+  }
+
   function linkTo(name: string): RegionLink {
     const known = links.get(name)
     if (known !== undefined) return known
-    const made = createRegionLink(regions[name] ?? '')
+    const made = createRegionLink(regions[name] ?? previous?.[name] ?? '')
     links.set(name, made)
     return made
   }
@@ -78,6 +92,7 @@ export function createRegionRouter(options: RegionRouterOptions): RegionRouter {
     self,
     home,
     homeOf,
+    formerHomeOf,
     arrived(token, request) {
       const vouched = readRegionToken(secret, Date.now(), token, { self, ...request })
       return vouched !== null && nonces.take(vouched.nonce, performance.now()) ? vouched : null
@@ -97,7 +112,7 @@ export function createRegionRouter(options: RegionRouterOptions): RegionRouter {
 /** Short enough to be guessed would be as good as none. */
 const LEAST_SECRET_CHARS = 32
 
-const settings = Object.keys({ self: true, regions: true, secret: true } satisfies Record<
+const settings = Object.keys({ self: true, regions: true, secret: true, previous: true } satisfies Record<
   keyof RegionRouterOptions,
   true
 >)
@@ -106,21 +121,31 @@ const settings = Object.keys({ self: true, regions: true, secret: true } satisfi
 export function regionFaults(given: unknown): SettingFault[] {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
     return [{ path: '', what: 'is not an object' }]
-  const { self, regions, secret, ...rest } = given as Readonly<Record<string, unknown>>
+  const { self, regions, secret, previous, ...rest } = given as Readonly<Record<string, unknown>>
   const faults: SettingFault[] = Object.keys(rest).map((path) => ({ path, what: unknownSetting(path, settings) }))
   if (typeof secret !== 'string' || secret.length < LEAST_SECRET_CHARS) {
     faults.push({ path: 'secret', what: `is not a text of at least ${LEAST_SECRET_CHARS} characters` })
   }
-  if (typeof regions !== 'object' || regions === null || Array.isArray(regions)) {
-    return [...faults, { path: 'regions', what: 'is not a table of names and URLs' }]
-  }
-  for (const [name, url] of Object.entries(regions)) {
+  const tables = [['regions', regions], ...(previous === undefined ? [] : [['previous', previous]])] as const
+  const found = tables.flatMap(([path, table]) => listFaults(path as string, table))
+  const isKnown = tables.some(([, table]) => isTable(table) && typeof self === 'string' && Object.hasOwn(table, self))
+  if (!isKnown && found.every(({ path }) => path !== 'regions'))
+    found.push({ path: 'self', what: 'is none of the regions' })
+  return [...faults, ...found]
+}
+
+const isTable = (given: unknown): given is Readonly<Record<string, unknown>> =>
+  typeof given === 'object' && given !== null && !Array.isArray(given)
+
+function listFaults(path: string, given: unknown): SettingFault[] {
+  if (!isTable(given)) return [{ path, what: 'is not a table of names and URLs' }]
+  const faults: SettingFault[] = []
+  if (Object.keys(given).length === 0) faults.push({ path, what: 'is empty' })
+  for (const [name, url] of Object.entries(given)) {
     const fits = typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
     if (!/^[\w-]{1,64}$/.test(name))
-      faults.push({ path: `regions.${name}`, what: 'is not a name of letters and digits' })
-    if (!fits) faults.push({ path: `regions.${name}`, what: 'is not an http or https URL' })
+      faults.push({ path: `${path}.${name}`, what: 'is not a name of letters and digits' })
+    if (!fits) faults.push({ path: `${path}.${name}`, what: 'is not an http or https URL' })
   }
-  if (typeof self !== 'string' || !Object.hasOwn(regions, self))
-    faults.push({ path: 'self', what: 'is none of the regions' })
   return faults
 }

@@ -59,6 +59,8 @@ export type Arrived = Pick<Passage, 'method' | 'target' | 'content'> & { readonl
 
 /** What a token says of a request. */
 export interface Vouched {
+  /** The region that sent the request here. */
+  readonly from: string
   readonly tenant: string
   readonly caller: string
   /** Seen twice, it marks a replayed token. */
@@ -82,5 +84,5 @@ export function readRegionToken(secret: string, nowMs: number, token: string, ar
   )
   const actual = Buffer.from(given)
   if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) return null
-  return Math.abs(nowMs - Number(at)) <= LONGEST_WAY_MS ? { tenant, caller, nonce } : null
+  return Math.abs(nowMs - Number(at)) <= LONGEST_WAY_MS ? { from, tenant, caller, nonce } : null
 }

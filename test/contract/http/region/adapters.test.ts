@@ -112,6 +112,6 @@ test('options of regions are checked by name', () => {
   const bad = { self: 'mars', regions: { eu: 'ftp://x' }, secret: 'short', more: 1 } as never
   assert.throws(
     () => createRegionRouter(bad),
-    /`more` is not a setting: known are self, regions, secret; `secret` .*; `regions.eu` .*; `self` is none/,
+    /`more` is not a setting: known are self, regions, secret, previous; `secret` .*; `regions.eu` .*; `self` is none/,
   )
 })
