@@ -1,4 +1,5 @@
 import { fast } from './fast.ts'
+import { fastStores } from './fast-stores.ts'
 import { guard } from './guard.ts'
 import { ordering } from './ordering.ts'
 import { orderingParts } from './ordering-parts.ts'
@@ -22,4 +23,5 @@ export const rows: readonly Row[] = [
   ...requestsOfServices,
   ...runs,
   ...fast,
+  ...fastStores,
 ]

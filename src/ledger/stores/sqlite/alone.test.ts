@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
+import type { TestContext } from 'node:test'
 import { test } from 'node:test'
+import { until } from '../../../testing/until.ts'
 import { isOnceError } from '../../core/errors.ts'
 import type { ClaimRequest } from '../../core/request.ts'
 import type { Applied } from '../../store/port.ts'
+import { stateCode } from '../../store/row.ts'
 import type { SqliteStore } from './index.ts'
 import { CALL, claimIn, claimOf, freshPath, freshStore, leaseOf, openStore, settleOf } from './test-store.ts'
 
@@ -28,16 +31,7 @@ test('claim and settle of a single caller are decided and committed before the c
   const settled = store.claims.apply(settleOf(lease), CALL)
   assert.ok(!(settled instanceof Promise))
   assert.equal(settled.decision.kind, 'applied')
-  // Another connection sees it: it is committed.
-  const other = new DatabaseSync(path, { readOnly: true })
-  t.after(() => other.close())
-  assert.deepEqual(
-    { ...other.prepare('SELECT state, fence FROM onceonly_records WHERE key = ?').get('a') },
-    {
-      state: 2,
-      fence: lease.fence,
-    },
-  )
+  assert.deepEqual(committed(t, path, 'a'), { state: stateCode.succeeded, fence: lease.fence })
   const again = await store.claims.apply(claimOf('a'), CALL)
   assert.equal(again.decision.kind, 'replay_success')
 })
@@ -68,8 +62,31 @@ test('a settle alone that finds its record changed is decided as any other', asy
   assert.equal(decision.kind, 'lease_lost')
 })
 
+/** What other connections see of a record: what is committed. */
+function committed(t: TestContext, path: string, key: string): unknown {
+  const other = new DatabaseSync(path, { readOnly: true })
+  t.after(() => other.close())
+  return { ...other.prepare('SELECT state, fence FROM onceonly_records WHERE key = ?').get(key) }
+}
+
+test('a settle alone wakes a caller that waits in another process', async (t) => {
+  const path = freshPath(t)
+  const [store, other] = [openStore(t, path), openStore(t, path)]
+  await claimIn(store, 'first')
+  const lease = await claimAlone(store, 'a')
+  await other.claims.apply(claimOf('a', { wait: true }), CALL)
+  let wakes = 0
+  const watch = other.claims.watch(() => void wakes++)
+  await watch.ready
+  await nextTurn()
+  assert.ok(!(store.claims.apply(settleOf(lease), CALL) instanceof Promise))
+  await until('the other process is woken', () => wakes > 0)
+  watch.stop()
+})
+
 test('a value that SQLite cannot hold is refused alone, and nothing is left open', async (t) => {
-  const store = freshStore(t)
+  const path = freshPath(t)
+  const store = openStore(t, path)
   await claimIn(store, 'first')
   const lease = await claimAlone(store, 'a')
   const bad = { state: 'succeeded', outcome: { kept: 'response', data: 'nul \0 inside' } } as const
@@ -81,6 +98,7 @@ test('a value that SQLite cannot hold is refused alone, and nothing is left open
   await nextTurn()
   const { decision } = await store.claims.apply(settleOf(lease), CALL)
   assert.equal(decision.kind, 'applied')
+  assert.deepEqual(committed(t, path, 'a'), { state: stateCode.succeeded, fence: lease.fence })
 })
 
 test('a settle alone that the disk refused may have been applied, and is left to the caller to repeat', async (t) => {

@@ -117,6 +117,28 @@ test('a listener hears every commit of another process, and of its own process t
   watch.stop()
 })
 
+test('a topic that was woken in a transaction is heard at its commit alone', async (t) => {
+  const store = freshStore(t)
+  await store.sql.migrate('listening', [{ version: 1, oldestCode: 1, up: () => ['create table marks (n integer)'] }])
+  let heard = 0
+  const watch = store.sql.listen('due', (cause) => void (heard += cause === 'topic' ? 1 : 0))
+  await watch.ready
+  const mark = `insert into marks (n) values (1) returning ${store.sql.wake('due')} as woken`
+  const failing = store.transactions.run(async ({ tx }) => {
+    await tx.query(mark, [])
+    throw new Error('no')
+  }, TRANSACTION)
+  await assert.rejects(failing, /^Error: no$/)
+  await store.sql.query('insert into marks (n) values (2)')
+  assert.equal(heard, 0)
+  await store.transactions.run(async ({ tx }) => {
+    await tx.query(mark, [])
+    assert.equal(heard, 0)
+  }, TRANSACTION)
+  assert.equal(heard, 1)
+  watch.stop()
+})
+
 test('watching a store that cannot be opened is ready all the same', async (t) => {
   const store = openStore(t, '/nowhere/at/all/records.db')
   const watch = store.claims.watch(() => undefined)
