@@ -19,7 +19,9 @@ import { Usage } from './usage.ts'
 
 export const commonArguments = {
   store: optional(
-    text('a file, postgres://… or redis://…[?prefix=NAME]; else ONCEONLY_STORE, else `store` of the configuration'),
+    text(
+      'a file, postgres://…, mariadb://… or redis://…[?prefix=NAME]; else ONCEONLY_STORE, else `store` of the configuration',
+    ),
   ),
   config: optional(text('a module that exports `store`; onceonly.config.ts when left out')),
   json: flag('JSON instead of text'),

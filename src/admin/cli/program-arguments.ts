@@ -9,7 +9,7 @@ export const gatewayArguments = {
     text('a .ts, .js or .json file that exports `gateway`; onceonly.config.ts or .json here when left out'),
   ),
   store: withDefault(
-    text('a file for SQLite (onceonly.db when left out), postgres://…, redis://…, or memory'),
+    text('a file for SQLite (onceonly.db when left out), postgres://…, mariadb://…, redis://…, or memory'),
     'onceonly.db',
   ),
   console: optional(

@@ -7,6 +7,8 @@ import { MINUTE } from '../../ledger/core/limits.ts'
 import { encryptionFromEnv } from '../../ledger/store/encryption/env.ts'
 import type { Encryption } from '../../ledger/store/encryption/options.ts'
 import type { Store } from '../../ledger/store/port.ts'
+import type { MariadbPool } from '../../ledger/stores/mariadb/index.ts'
+import { mariadbStore } from '../../ledger/stores/mariadb/index.ts'
 import { memoryStore } from '../../ledger/stores/memory/index.ts'
 import type { PgPool } from '../../ledger/stores/postgres/index.ts'
 import { postgresStore } from '../../ledger/stores/postgres/index.ts'
@@ -25,7 +27,7 @@ const POOL_CLIENTS = 8
 /** A new client costs as much as many statements. After the 10 s of the driver an idle gateway would make one all the time. */
 const IDLE_CLIENT_MS = 2 * MINUTE
 
-/** A file, `postgres://…`, `redis://…`, or `memory`, which forgets everything with the process. */
+/** A file, `postgres://…`, `mariadb://…`, `redis://…`, or `memory`, which forgets everything with the process. */
 export async function openStore(given: string): Promise<OpenedStore> {
   if (given === 'memory') {
     const store = memoryStore()
@@ -33,10 +35,13 @@ export async function openStore(given: string): Promise<OpenedStore> {
   }
   const keys = keysIn(process.env)
   if (/^postgres(ql)?:\/\//.test(given)) return openPostgres(given, keys)
+  if (given.startsWith('mariadb://')) return openMariadb(given, keys)
   if (/^rediss?:\/\//.test(given)) return openRedis(given, keys)
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//.exec(given)?.[1]
   if (scheme !== undefined) {
-    throw new Usage(`--store ${scheme}://… is no store that is known; give a file, postgres://… or redis://….`)
+    throw new Usage(
+      `--store ${scheme}://… is no store that is known; give a file, postgres://…, mariadb://… or redis://….`,
+    )
   }
   const store = sqliteStore(fileOf(given), keys)
   return { store, stop: () => store.stop() }
@@ -79,6 +84,26 @@ async function openPostgres(connectionString: string, keys: Keys): Promise<Opene
   const { Pool } = await loadDriver<PgModule>('pg', 'postgres://')
   const pool = new Pool({ connectionString, max: POOL_CLIENTS, idleTimeoutMillis: IDLE_CLIENT_MS })
   const store = postgresStore(pool, keys)
+  return {
+    store,
+    async stop() {
+      await store.stop()
+      await pool.end()
+    },
+  }
+}
+
+interface MariadbModule {
+  readonly createPool: (url: string) => MariadbPool & { end(): Promise<void> }
+}
+
+async function openMariadb(given: string, keys: Keys): Promise<OpenedStore> {
+  if (!URL.canParse(given)) throw new Usage('--store mariadb://… is not a URL.')
+  const url = new URL(given)
+  if (!url.searchParams.has('connectionLimit')) url.searchParams.set('connectionLimit', String(POOL_CLIENTS))
+  const { createPool } = await loadDriver<MariadbModule>('mariadb', 'mariadb://')
+  const pool = createPool(url.href)
+  const store = mariadbStore(pool, keys)
   return {
     store,
     async stop() {

@@ -14,6 +14,7 @@ export interface TestPool extends MariadbPool {
 const DRIVER: string = 'mariadb'
 
 export interface TestDatabase {
+  readonly name: string
   /** A pool of its own, as a process has it. */
   pool(settings?: Readonly<Record<string, unknown>>): TestPool
   drop(): Promise<void>
@@ -36,6 +37,7 @@ export async function createDatabase(url: string): Promise<TestDatabase> {
   }
   await run(`CREATE DATABASE ${database}`)
   return {
+    name: database,
     pool: (own = {}) => {
       const pool = createPool({ ...settings, database, ...own })
       pools.push(pool)
