@@ -15,6 +15,7 @@ import { createTelemetry } from '../telemetry/telemetry.ts'
 import { findConfig, loadConfig } from './config.ts'
 import { countTo, createLines, ledgerText, lineOf } from './gateway-watch.ts'
 import type { GatewayValues } from './program-arguments.ts'
+import { whyUnreachable } from './reachable.ts'
 import { openStore } from './store.ts'
 import { Usage } from './usage.ts'
 
@@ -77,6 +78,7 @@ export async function gatewayProgram(values: GatewayValues): Promise<number> {
     })
     console.log(`onceonly gateway listens on http://${bound.host}:${bound.port}, store ${store.name}`)
     if (bound.console !== null) console.log(consoleLine(bound.console))
+    for (const address of upstreamsOf(config)) void reportUnreachable(address)
     await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
     console.log('onceonly gateway ends when all requests are answered')
     await gateway.stop()
@@ -86,6 +88,18 @@ export async function gatewayProgram(values: GatewayValues): Promise<number> {
     await ledger.stop()
     await opened.stop()
   }
+}
+
+function upstreamsOf({ upstream, upstreams = {} }: GatewayConfig): readonly string[] {
+  return [...(upstream === undefined ? [] : [upstream]), ...Object.values(upstreams)]
+}
+
+/** It may start later than its gateway: a typing mistake is seen at once all the same. */
+async function reportUnreachable(address: string): Promise<void> {
+  const why = await whyUnreachable(address)
+  if (why === null) return
+  const until = 'Its requests are answered with 503 until it can be reached.'
+  console.log(`The upstream ${new URL(address).origin} cannot be reached: ${why}. ${until}`)
 }
 
 /** A generated token is only valid on this machine, and ends with the process. */

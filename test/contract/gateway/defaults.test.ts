@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
-import { startGateway } from '../../support/gateway/process.ts'
+import { freePort, startGateway } from '../../support/gateway/process.ts'
 import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
 
 /** Only the first caller may see this. */
@@ -90,4 +90,19 @@ test('nor is it visible while the first request runs, or when its outcome is unk
   assert.equal((await first).status, 201)
   assert.equal((await ask('/slow', 'sid=alice', '{"amount":2}')).problem, 'idempotency-key-reused')
   assert.equal(upstream.heads, 2)
+})
+
+test('an upstream that cannot be reached at the start is one clear line, and no request is taken for sent', async (context) => {
+  const folder = await mkdtemp(join(tmpdir(), 'onceonly-unreachable-'))
+  context.after(() => rm(folder, { recursive: true, force: true }))
+  const port = await freePort()
+  const config = { upstream: `http://127.0.0.1:${port}/api` }
+  const gateway = await startGateway(context, folder, { config, store: 'memory' })
+  const reported = () => gateway.lines.filter((line) => line.startsWith('The upstream'))
+  await until('the upstream is reported', () => reported().length > 0)
+  assert.deepEqual(reported(), [
+    `The upstream http://127.0.0.1:${port} cannot be reached: connect ECONNREFUSED 127.0.0.1:${port}. Its requests are answered with 503 until it can be reached.`,
+  ])
+  const { status, problem } = await gateway.ask({ path: '/pay', key: 'key-1', body: '{"amount":1}' })
+  assert.deepEqual([status, problem], [503, 'upstream-unreachable'])
 })
