@@ -19,9 +19,12 @@ export function checkStore(caller: string, store: unknown): void {
 }
 
 /** The likeliest first mistake of all: the names of its members would say nothing. */
-export function refuseStoreAsOptions(options: unknown): void {
-  if (!isObject(options) || !isObject(options['claims'])) return
-  const text = 'createLedger was given a store as its options. Name it: createLedger({ store }).'
+export function checkLedgerOptions(options: unknown): void {
+  const isOptions = isObject(options)
+  if (isOptions && !isObject(options['claims'])) return
+  const text = isOptions
+    ? 'createLedger was given a store as its options. Name it: createLedger({ store }).'
+    : `createLedger takes its options as an object, { store }, not as ${kindOf(options)}.`
   throw new OnceError('bad_option', text, { details: { option: 'store' } })
 }
 
@@ -31,7 +34,7 @@ function storeProblem(caller: string, store: unknown): string {
   if (isLedger(store)) return `The \`store\` of ${caller} is a ledger. Give the store that the ledger was made with.`
   if (isObject(store) && typeof store['query'] === 'function')
     return `The \`store\` of ${caller} is a database client. Make a store of it: postgresStore(pool).`
-  return `${given}. Give one of postgresStore(pool), sqliteStore(path), redisStore(client) and memoryStore().`
+  return `${given}. Give one of postgresStore(pool), sqliteStore(path), mariadbStore(pool), redisStore(client) and memoryStore().`
 }
 
 /** @param caller the function that was given something as its `ledger` */

@@ -4,7 +4,7 @@ import { startLoop } from '../runtime/loop.ts'
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import { createRuntime, sleep } from '../runtime/runtime.ts'
 import { startSweepLoop } from '../runtime/sweep-loop.ts'
-import { checkStore, refuseStoreAsOptions } from './arguments.ts'
+import { checkLedgerOptions, checkStore } from './arguments.ts'
 import { createAttemptLimit } from './attempt-limit.ts'
 import { createReplayCache } from './cache.ts'
 import type { Around, Context } from './context.ts'
@@ -147,9 +147,9 @@ const ledgerOptionNames = [
  * ```
  */
 export function createLedger<S extends Store, Tx = TxOf<S>>(options: LedgerOptions<S, Tx>): Ledger<Tx> {
-  refuseStoreAsOptions(options)
+  checkLedgerOptions(options)
   checkOptionNames('createLedger', options, ledgerOptionNames)
-  const { store, background = true } = options ?? {}
+  const { store, background = true } = options
   checkStore('createLedger', store)
   const context = createContext(options)
   const { events, flights, runtime } = context

@@ -22,7 +22,8 @@ const never = () => assert.fail('the effect ran')
 
 test('createLedger says what is wrong with its store and its options', () => {
   const given = (store: unknown) => () => createLedger({ store: asNever(store) })
-  const choices = 'Give one of postgresStore(pool), sqliteStore(path), redisStore(client) and memoryStore().'
+  const choices =
+    'Give one of postgresStore(pool), sqliteStore(path), mariadbStore(pool), redisStore(client) and memoryStore().'
   const mistakes: [() => unknown, string][] = [
     [given(undefined), `The \`store\` of createLedger is undefined. ${choices}`],
     [given({}), `The \`store\` of createLedger is an object. ${choices}`],
@@ -42,7 +43,10 @@ test('createLedger says what is wrong with its store and its options', () => {
       () => createLedger({ stroe: memoryStore() } as never),
       'createLedger has no option `stroe`. Did you mean `store`?',
     ],
-    [() => createLedger(asNever(undefined)), `The \`store\` of createLedger is undefined. ${choices}`],
+    [
+      () => createLedger(asNever(undefined)),
+      'createLedger takes its options as an object, { store }, not as undefined.',
+    ],
   ]
   for (const [call, message] of mistakes) assert.throws(call, { code: 'bad_option', message })
 })

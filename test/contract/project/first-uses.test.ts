@@ -1,15 +1,20 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import type { ErrorRequestHandler, RequestHandler } from 'express'
+import express from 'express'
 import { createLedger } from 'onceonly'
 import { createClient } from 'onceonly/client'
+import { createProtect as protectExpress } from 'onceonly/express'
 import { createProtect as protectFetch } from 'onceonly/fetch'
 import { createGateway } from 'onceonly/gateway'
 import { createGuard } from 'onceonly/guard'
 import { createInbox } from 'onceonly/inbox'
 import { createLocalBus } from 'onceonly/local'
+import { mariadbStore } from 'onceonly/mariadb'
 import { memoryStore } from 'onceonly/memory'
 import { createNatsBroker } from 'onceonly/nats'
 import { createProtect, operationStatus } from 'onceonly/node'
@@ -23,6 +28,7 @@ import { sqliteStore } from 'onceonly/sqlite'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
 import { createTelemetry } from 'onceonly/telemetry'
+import { listen } from '../http/listen.ts'
 
 /** The likeliest mistakes of a first use, with the whole text that their author reads; a page shows the same table. */
 
@@ -32,7 +38,19 @@ const once = createLedger({ store: memory, background: false })
 const sqlite = sqliteStore(join(folder, 'first.db'))
 const sql = createLedger({ store: sqlite, background: false })
 const engine = await createEngine({ ledger: sql, runs: [], work: false })
+/** Its own timer never fires in a replay, which has no record of it. */
+let live = true
+const pause = () => (live ? Promise.resolve() : new Promise(() => {}))
+const patient = defineRun('patient', async (run) => {
+  await run.step('reserve', () => 1)
+  await pause()
+})
+const tables = sqliteStore(join(folder, 'runs.db'))
+const worked = createLedger({ store: tables, background: false })
+const worker = await createEngine({ ledger: worked, runs: [patient] })
 after(async () => {
+  await worker.stop()
+  await worked.stop()
   await engine.stop()
   await once.stop()
   await sql.stop()
@@ -46,6 +64,7 @@ const pay = once.operation({ name: 'pay', effect: 'external' })
 const place = sql.operation({ name: 'place', effect: 'transaction' })
 const mail = sql.operation({ name: 'mail', effect: 'external' })
 const blank = once.operation({ name: 'blank', effect: 'external', fingerprint: () => undefined })
+const served = createLedger({ store: memoryStore(), background: false })
 const protect = createProtect({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shop' }) })
 const room = { room: 'lobby', regions: ['eu'], transport: { connect: never }, receiver: { message: never } }
 const lost = defineRun('lost', async () => 1)
@@ -59,11 +78,37 @@ async function ask(who: { tenant: string; caller: string }, body: 'unread' | 'co
   return await route(request)
 }
 
+/** The responses to a request and its retry; throws what the error middleware of Express gets. */
+async function askExpress(...before: readonly RequestHandler[]): Promise<Response[]> {
+  const errors: unknown[] = []
+  const app = express()
+  for (const each of before) app.use(each)
+  const handler: RequestHandler = (_request, response) => void response.status(201).json({ placed: true })
+  const route = protectExpress({ ledger: served, who: () => ({ tenant: 'acme', caller: 'shop' }) })
+  app.post('/orders', route({ name: `order.${before.length}`, effect: 'external' }, handler as never))
+  const failed: ErrorRequestHandler = (error, _request, response, _next) => {
+    errors.push(error)
+    response.status(500).end()
+  }
+  app.use(failed)
+  const { port, stop } = await listen(createServer(app))
+  const headers = { 'idempotency-key': 'k', 'content-type': 'application/json' }
+  const send = () => fetch(`http://127.0.0.1:${port}/orders`, { method: 'POST', headers, body: '{}' })
+  const answers = [await send(), await send()]
+  await stop()
+  if (errors.length > 0) throw errors[0]
+  return answers
+}
+
 const firstUses: Readonly<Record<string, () => unknown>> = {
   "postgresStore('postgres://…')": () => postgresStore(wrong('postgres://localhost/app')),
   'postgresStore({ connectionString })': () => postgresStore(wrong({ connectionString: 'postgres://localhost/app' })),
+  'postgresStore()': () => postgresStore(wrong(undefined)),
+  "mariadbStore('mariadb://…')": () => mariadbStore(wrong('mariadb://localhost/app')),
+  'mariadbStore on a pool of `mysql2`': () => mariadbStore(wrong({ getConnection: never, format: never })),
   'redisStore({})': () => redisStore(wrong({})),
   "sqliteStore(':memory:')": () => sqliteStore(':memory:'),
+  'createLedger()': () => createLedger(wrong(undefined)),
   'createLedger({})': () => createLedger(wrong({})),
   'createLedger(store)': () => createLedger(wrong(memory)),
   'createLedger({ store: pool })': () => createLedger(wrong({ store: { query: never, connect: never } })),
@@ -98,6 +143,8 @@ const firstUses: Readonly<Record<string, () => unknown>> = {
   'operationStatus({})': () => operationStatus(wrong({})),
   'a route whose `who` returns nothing': () => ask(wrong(undefined)),
   'a route behind a parser that consumed the body': () => ask({ tenant: 'acme', caller: 'shop' }, 'consumed'),
+  'an Express route behind a parser that kept no bytes': () =>
+    askExpress((request, _response, next) => void request.resume().once('end', next)),
   'protect(handler)': () => protect(wrong(never), wrong(undefined)),
   'protect(definition)': () => protect({ name: 'order.place', effect: 'external' }, wrong(undefined)),
   'a route with `timeout`': () => protect(wrong({ name: 'order.place', effect: 'external', timeout: 5 }), never),
@@ -125,6 +172,11 @@ const firstUses: Readonly<Record<string, () => unknown>> = {
   'defineRun without a body': () => defineRun('onboard', wrong(undefined)),
   'a run that is not registered': () => engine.start(lost, { runId: 'r', input: wrong(undefined) }),
   'start without options': () => engine.start(lost, wrong(undefined)),
+  'a run that awaits something else than its context, when it is replayed': async () => {
+    await (await worker.start(patient, { runId: 'patient', input: undefined })).result()
+    live = false
+    await worker.replay('patient', { timeoutMs: 50 })
+  },
   'a stream client without a transport': () =>
     createStreamClient(wrong({ ...room, transport: undefined, mode: 'at-least-once' })),
   "a stream client with `mode: 'once'`": () => createStreamClient(wrong({ ...room, mode: 'once' })),
@@ -164,4 +216,29 @@ test('every first mistake is refused as the page says, before anything is claime
   assert.deepEqual(shown, said)
   assert.equal((await once.list()).rows.length, 0)
   assert.equal((await sql.list()).rows.length, 0)
+})
+
+test('a route without a body parser, and a step id that stands twice in a run, are no mistakes', async () => {
+  const replayed = (await askExpress()).map(({ status, headers }) => [status, headers.get('idempotent-replayed')])
+  assert.deepEqual(replayed, [
+    [201, null],
+    [201, 'true'],
+  ])
+  const keys: string[] = []
+  const twice = defineRun('twice', async (run) => {
+    for (const _turn of [1, 2]) await run.step('remind', ({ effectKey }) => void keys.push(effectKey))
+  })
+  const other = await createEngine({ ledger: worked, runs: [twice] })
+  const handle = await other.start(twice, { runId: 'twice', input: undefined })
+  await handle.result()
+  const { steps } = await handle.view()
+  await other.stop()
+  assert.deepEqual(
+    steps.map(({ id, tick }) => [id, tick]),
+    [
+      ['remind', 0],
+      ['remind', 1],
+    ],
+  )
+  assert.equal(new Set(keys).size, 2)
 })

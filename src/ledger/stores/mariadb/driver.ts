@@ -33,5 +33,7 @@ export function checkPool(pool: unknown): void {
   if (typeof pool === 'string') throw wrong('a connection string', 'Pass `createPool(url)`.')
   if (has('beginTransaction') && !has('getConnection')) throw wrong('a single connection', 'Pass `createPool(…)`.')
   if (has('host') && !has('getConnection')) throw wrong('its settings', 'Pass `createPool(settings)`.')
+  // Both kinds of its pools have it, and no pool of `mariadb`: their rows are of another shape.
+  if (has('getConnection') && has('format')) throw wrong('a pool of `mysql2`', 'Pass `createPool(…)` of `mariadb`.')
   if (!has('getConnection')) throw wrong(kindOf(pool), 'Pass `createPool({ host, user, database })`.')
 }
