@@ -4,7 +4,7 @@ import type { RecordId } from './core/identity.ts'
 import { limits } from './core/limits.ts'
 import type { Command, Declared } from './declared.ts'
 
-/** Answers a caller that spams one key, before anything is read. Off unless the operation asks for it. */
+/** Answers a caller that spams one key, before anything is read, the cache of replays included. Off unless the operation asks for it. */
 export interface AttemptLimit {
   check(op: Declared, command: Command): OnceError<'too_many_attempts'> | null
 }

@@ -59,7 +59,11 @@ interface Common<I> {
    * @default every replay is allowed
    */
   readonly authorize?: (request: ReplayRequest<I>) => boolean | Promise<boolean>
-  /** Off when left out: how often one caller may repeat one key. @default off */
+  /**
+   * How often one process answers one caller under one key within a time, in milliseconds. Every attempt counts, replays
+   * too: a client that retries without a pause gets `too_many_attempts`, and its answer when the time is over.
+   * @default off
+   */
   readonly perKeyLimit?: { readonly attempts: number; readonly perMs: number }
 }
 

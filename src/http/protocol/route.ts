@@ -126,7 +126,11 @@ interface RouteOptions<N> {
     request: N,
     record: { readonly identity: Identity; readonly pointer: Pointer | null },
   ) => boolean | Promise<boolean>
-  /** How often one caller may repeat one key within a time, in milliseconds. @default off */
+  /**
+   * How often one process answers one caller under one key within a time, in milliseconds. Every attempt counts, replays
+   * too: a client that retries without a pause gets 429, and its answer when the time is over.
+   * @default off
+   */
   readonly perKeyLimit?: { readonly attempts: number; readonly perMs: number }
   /** Larger answers are passed on, but not kept; 1 MiB when left out, and at most. @default 1 MiB */
   readonly maxAnswerBytes?: number
