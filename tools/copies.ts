@@ -1,5 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { CodeLine } from './code-lines.ts'
+import { codeLinesOf } from './code-lines.ts'
 import { capture, root } from './command.ts'
 
 /** Two places with the same lines of code, from their first to their last. */
@@ -16,17 +18,12 @@ interface Place {
   readonly to: number
 }
 
-interface CodeLine {
-  readonly text: string
-  readonly number: number
-}
-
 /** So many lines that stand twice should be one function. */
 const LEAST_LINES = 10
 
 /** Copies of each other in some files. The formatter gives equal code equal lines, so that lines are compared. */
 export function copiesIn(files: ReadonlyMap<string, string>, leastLines = LEAST_LINES): Copy[] {
-  const codes = [...files].map(([path, text]) => ({ path, lines: codeLinesOf(text) }))
+  const codes = [...files].map(([path, text]) => ({ path, lines: withoutImports(codeLinesOf(text)) }))
   const firsts = new Map<string, { readonly file: (typeof codes)[number]; readonly at: number }>()
   const copies: Copy[] = []
   for (const file of codes) {
@@ -57,18 +54,14 @@ function isSame(a: CodeLine | undefined, b: CodeLine | undefined): boolean {
   return a !== undefined && a.text === b?.text
 }
 
-/** Without comments, empty lines, and the lists of imports, which are alike where the same parts are used. */
-function codeLinesOf(text: string): CodeLine[] {
-  const lines: CodeLine[] = []
-  let within: 'comment' | 'import' | null = null
-  for (const [at, line] of text.split('\n').entries()) {
-    const bare = line.trim()
-    if (within === null && bare.startsWith('/*')) within = 'comment'
-    else if (within === null && IMPORTS.test(bare)) within = 'import'
-    if (within === null && bare !== '' && !bare.startsWith('//')) lines.push({ text: bare, number: at + 1 })
-    if (within === 'comment' ? bare.endsWith('*/') : IMPORTED.test(bare)) within = null
-  }
-  return lines
+/** The lists of imports are alike where the same parts are used. */
+function withoutImports(lines: readonly CodeLine[]): CodeLine[] {
+  let isImport = false
+  return lines.filter(({ text }) => {
+    const stays = !isImport && !IMPORTS.test(text)
+    isImport = !stays && !IMPORTED.test(text)
+    return stays
+  })
 }
 
 const IMPORTS = /^(import\b(?!\()|export (type )?\{)/
