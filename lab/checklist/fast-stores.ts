@@ -148,8 +148,8 @@ export const fastStores: readonly Row[] = [
         replace: '          quietMs = 0',
         noticed: [
           {
-            file: watch,
-            name: 'a listener hears every commit of another process, and of its own process those that wake its topic',
+            file: 'src/ledger/stores/sqlite/watch-doze.test.ts',
+            name: 'a quiet file whose changes are announced is looked at rarely, and at once when it changes',
           },
         ],
       },
