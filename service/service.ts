@@ -82,7 +82,7 @@ export async function startService(config: Config): Promise<Service> {
   const stop = async () => {
     // Nothing new comes in; then running work finishes; then its messages are published, as far as it goes.
     events.hold()
-    // Open pages would keep their connections for ever.
+    // Open pages would keep their connections forever.
     for (const each of live) each.stop()
     await endAll([
       () => server.close(),

@@ -53,7 +53,7 @@ function textOf(body: unknown): string {
   return typeof text === 'string' ? text : JSON.stringify(text)
 }
 
-/** A client that had to begin anew counts from 1 again, and so is another host. */
+/** A client that had to begin again counts from 1 again, and so is another host. */
 function hostOf({ client, epoch }: Pick<Entry, 'client' | 'epoch'>): string {
   return epoch === 1 ? client : `${client}.${epoch}`
 }

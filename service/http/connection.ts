@@ -25,7 +25,7 @@ const ENDED_EARLY = 'HPE_INVALID_EOF_STATE'
 /** Node's word for a request that was not whole in time. */
 const TOO_SLOW = 'ERR_HTTP_REQUEST_TIMEOUT'
 
-/** How long a client may take for its request. Fastify alone would wait for a slow one for ever. */
+/** How long a client may take for its request. Fastify alone would wait for a slow one forever. */
 export function connectionLimits(requestTimeoutMs: number, log: Log) {
   return {
     requestTimeout: requestTimeoutMs,

@@ -148,7 +148,7 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
       subscriptions.push(await subscriber.subscribe(asked, async (message) => acknowledgementOf(await take(message))))
     },
     async stop() {
-      // A large file takes minutes, and another process begins it anew just as well.
+      // A large file takes minutes, and another process begins it again just as well.
       stopping.abort(postpone('The server stops', { delayMs: LOOK_AGAIN_MS }))
       await Promise.all(subscriptions.map((subscription) => subscription.stop()))
       await inbox.stop()

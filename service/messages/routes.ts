@@ -69,7 +69,7 @@ export function addSend(server: FastifyInstance, { protect, base, sender }: Part
       try {
         sent = await sender.send(workspaceId, commandOf(request.body), context)
       } catch (error) {
-        // Once a message is accepted nothing is thrown any more, so nothing was done, and a retry is decided anew.
+        // Once a message is accepted nothing is thrown any more, so nothing was done, and a retry is decided again.
         context?.notDone()
         if (isOnceError(error)) return sendProblem(reply, problemOf(error))
         throw error

@@ -57,7 +57,7 @@ const QUOTA_MS = 1 * HOUR
 const REFUSALS_MOST = 8
 
 /**
- * The messages system as a channel of runs. The key of the step is the key of the message, for ever: an attempt
+ * The messages system as a channel of runs. The key of the step is the key of the message, forever: an attempt
  * after a crash finds the message instead of sending a second one, and an unknown outcome is probed, not repeated.
  */
 export function createMessageChannel({ base, sender, delivery, channels }: Parts): MessageChannel {

@@ -38,7 +38,7 @@ interface Entry extends CachedReplay {
 const ENTRY_BYTES = 1_000
 
 export function createReplayCache(runtime: Runtime): ReplayCache {
-  /** Oldest first: a Map keeps the order of insertion, and every put inserts anew. */
+  /** Oldest first: a Map keeps the order of insertion, and every put inserts again. */
   const entries = new Map<RecordId, Entry>()
   let bytes = 0
 

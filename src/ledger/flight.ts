@@ -15,7 +15,7 @@ export type Landing =
       readonly cached: CachedReplay | null
     }
   | { readonly kind: 'refused'; readonly error: OnceError }
-  /** The claim was given back: callers that joined decide anew. */
+  /** The claim was given back: callers that joined decide again. */
   | { readonly kind: 'released'; readonly error: OnceError }
   /** The store failed, or a transaction was rolled back: every caller gets the error. */
   | { readonly kind: 'thrown'; readonly error: unknown }
@@ -41,7 +41,7 @@ export interface Flights {
   /** Identical commands join it; `apart`, it flies beside the one that they join. */
   start(command: Command, apart: boolean): Flight
   land(flight: Flight, landing: Landing): void
-  /** Its lease is over, but its effect still runs, perhaps for ever: twins ask the store instead of this flight. */
+  /** Its lease is over, but its effect still runs, perhaps forever: twins ask the store instead of this flight. */
   leave(flight: Flight): void
   /** Whether twins still join it. */
   isJoined(flight: Flight): boolean

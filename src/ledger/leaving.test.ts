@@ -32,7 +32,7 @@ function gated() {
   return { store: { ...store, claims: { ...store.claims, apply } }, open: gate.resolve }
 }
 
-test('the time for a decision begins anew behind an attempt that was given back', async (context) => {
+test('the time for a decision begins again behind an attempt that was given back', async (context) => {
   const own = createRuntime()
   let passedMs = 0
   const runtime = { ...own, monotonicMs: () => own.monotonicMs() + passedMs }

@@ -194,7 +194,7 @@ export function createLedger<S extends Store, Tx = TxOf<S>>(options: LedgerOptio
     context.life.stopped = true
     const drained = flights.drain().then(() => context.settler.drain())
     await Promise.race([drained, sleep(runtime, DRAIN_MS, true)])
-    // A round that hangs, in a probe or in the store, must not keep the process for ever.
+    // A round that hangs, in a probe or in the store, must not keep the process forever.
     const rounds = Promise.all(loops.map((loop) => loop.stop()))
     await Promise.race([rounds, sleep(runtime, limits.storeCallMs, true)])
     await context.tally

@@ -40,7 +40,7 @@ export async function landingOfTwin(
   return joiners.counted(async () => {
     const late = Promise.withResolvers<null>()
     const timer = runtime.setTimer(waitMs, () => late.resolve(null), false)
-    // Its lease is over, so that its effect may run for ever: decide anew.
+    // Its lease is over, so that its effect may run forever: decide again.
     const decideAnew: Landing = { kind: 'released', error: leaseOver(op.name) }
     using outcome = watch(flight, () => flight.landing ?? (context.flights.isJoined(flight) ? null : decideAnew))
     try {

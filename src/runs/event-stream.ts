@@ -101,7 +101,7 @@ async function open(
   signal: AbortSignal,
 ): Promise<AsyncGenerator<string, undefined> | null> {
   checkOptions('The stream of events', options, { after: true })
-  // An id that is not ours says nothing: the stream begins anew.
+  // An id that is not ours says nothing: the stream begins again.
   const seen = lastEventId !== null && /^\d{1,15}$/.test(lastEventId) ? Number(lastEventId) : null
   const first = await handle.eventPage({ after: seen ?? options.after ?? 0 })
   return seen !== null && first.ended && first.events.length === 0 ? null : framesOf(handle, first, signal)

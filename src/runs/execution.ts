@@ -142,7 +142,7 @@ export interface Execution {
   readonly continued: Promise<string>
   /** Ends this run for the next one. Never returns. */
   continueWith(input: string): Promise<never>
-  /** Waits for ever. */
+  /** Waits forever. */
   hold(): Promise<never>
   /** Leaves the rest to another worker. Never returns. */
   handOver(): Promise<never>

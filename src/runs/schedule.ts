@@ -32,7 +32,7 @@ export interface RunScheduleOptions<I> {
 export type Overlap = 'skip' | 'queue' | 'cancel'
 export type CatchUp = 'last' | 'all' | 'none'
 
-/** Tells the first tick after a time, both in milliseconds; null when there is none any more. */
+/** Finds the first tick after a time, both in milliseconds; null when there is none any more. */
 export type NextAfter = (ms: number) => number | null
 
 /** Starts a run at every tick: one, whatever the number of processes. */
@@ -105,7 +105,7 @@ export function schedule<I>(name: string, options: RunScheduleOptions<I>): Sched
 }
 
 export function createTimes(cron: string, timezone: string): NextAfter {
-  // Without a callback nothing is started: it only tells times.
+  // Without a callback nothing is started: it only computes times.
   const times = new Cron(cron, { timezone, mode: '5-or-6-parts', paused: true })
   return (ms) => times.nextRun(new Date(ms))?.getTime() ?? null
 }

@@ -111,7 +111,7 @@ export const lostCases: readonly HttpCase[] = [
   ),
   ...ways.map((way) =>
     httpCase(
-      `lost: a client that does not read ${way} sets the pace, and its end is no reason to wait for ever`,
+      `lost: a client that does not read ${way} sets the pace, and its end is no reason to wait forever`,
       { definition: external },
       (_call, stage) => as(way, () => plenty(stage)),
       async (stage) => {

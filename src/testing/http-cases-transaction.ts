@@ -112,7 +112,7 @@ export const transactionCases: readonly HttpCase[] = [
   ),
   // The database rolls back after the handler has answered: its answer must not be sent.
   httpCase(
-    'transaction: an answer whose commit failed is never heard, and a retry starts anew',
+    'transaction: an answer whose commit failed is never heard, and a retry starts again',
     { definition: transaction },
     writing,
     async (stage) => {

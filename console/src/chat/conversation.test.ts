@@ -64,7 +64,7 @@ test('an order that comes before its message is not lost, and an orphan is shown
   assert.equal(conversation.message(late)?.final, 4)
 })
 
-test('an identity that is taken anew takes along what is pending, and nothing else', () => {
+test('an identity that is taken again takes along what is pending, and nothing else', () => {
   const conversation = createConversation()
   const [before, after] = [
     { client: 'ada.1', epoch: 1 },

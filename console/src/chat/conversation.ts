@@ -17,7 +17,7 @@ export interface Conversation {
   /** The room continues from this position: what was not shown up to there is no longer kept. */
   reset(position: Position): void
   /**
-   * What is pending under an identity that was given up continues under another one, numbered anew from 1; but for those
+   * What is pending under an identity that was given up continues under another one, numbered again from 1; but for those
    * whose fate is not known.
    */
   renamed(from: Author, to: Author, doubtful?: readonly Said[]): void

@@ -36,7 +36,7 @@ function doubtfulNote(messages: number): string {
 /** A participant: a client of the session protocol, and what it shows. */
 export interface Person {
   readonly name: string
-  /** Of the session protocol; another one when it had to be taken anew. */
+  /** Of the session protocol; another one when it had to be taken again. */
   readonly client: string
   readonly region: string
   readonly link: LinkState
@@ -205,7 +205,7 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
     },
     say(text, replyTo) {
       const quote = replyTo === null ? null : quoteOf(replyTo)
-      // Looked up again: an identity that was taken anew since then gave it another number.
+      // Looked up again: an identity that was taken again since then gave it another number.
       const parent = replyTo === null ? null : conversation.find(replyTo.id)
       return begin({ name, text, quote }, parent?.identity ?? null)
     },

@@ -3,7 +3,7 @@ import type { ClientPosition, OpenClientStorage } from 'onceonly/stream'
 /**
  * A storage that keeps only the last of the positions which come while one is being written. With a write to the disk for
  * each of a thousand messages the page would wait for the disk. What a crash loses is seen again: the page shows
- * everything anew after a reload, and a message carries what its author had seen.
+ * everything again after a reload, and a message carries what its author had seen.
  */
 export function createQuietStorage(inner: OpenClientStorage, failed: (error: unknown) => void): OpenClientStorage {
   let next: ClientPosition | null = null

@@ -51,7 +51,7 @@ export interface Unsent {
 
 /** Clients that send for closed tabs at a time; the others wait for the next look. */
 const SENDING_MOST = 4
-/** A client that could send nothing for so long lets others try first: a room may refuse it for ever. */
+/** A client that could send nothing for so long lets others try first: a room may refuse it forever. */
 const TURN_MS = 20_000
 /** Between two looks whether everything is sent. */
 const LOOK_MS = 200

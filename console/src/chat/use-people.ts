@@ -90,7 +90,7 @@ function createSeating({ api, room, regions, history, setPeople, setLeft, setPro
     seat([...people, person])
   }
 
-  /** Another window works in the databases of this tab, and sends what is in them: this one begins anew. */
+  /** Another window works in the databases of this tab, and sends what is in them: this one begins again. */
   function lost(id: string): void {
     next(async () => {
       if (tab?.id !== id) return

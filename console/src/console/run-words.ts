@@ -35,6 +35,6 @@ export function forkOf(steps: readonly StepView[], from: StepView) {
   const isFinal = ({ kind, state }: StepView) =>
     state === 'succeeded' || state === 'failed' || kind === 'sleep' || kind === 'race'
   const copied = own.filter((step) => steps.indexOf(step) < place && isFinal(step))
-  const anew = own.filter((step) => step.state !== 'abandoned' && !copied.includes(step))
-  return { copied, anew }
+  const again = own.filter((step) => step.state !== 'abandoned' && !copied.includes(step))
+  return { copied, again }
 }

@@ -62,7 +62,7 @@ test('wherever the chunks of a file end, it is read into the same', async () => 
   )
 })
 
-test('byte by byte, too', async () => {
+test('a file that arrives byte by byte is parsed as in one piece', async () => {
   const bytes = bytesOf(`\ufeff${ris(1)}${ris(2)}`.replaceAll('\n', '\r\n'))
   assert.deepEqual(await parsed(...Array.from(bytes, (byte) => Uint8Array.of(byte))), await parsed(bytes))
 })

@@ -105,7 +105,7 @@ export function createAudit(sql: SqlSeam, prepare: () => Promise<void>): Audit {
         storable(by),
         via,
         what,
-        // Under the store's own key, because these rows can never be written anew.
+        // Under the store's own key, because these rows can never be written again.
         sql.lookup(storable(target)),
         result,
         sql.lookup(note === null ? null : storable(note)),

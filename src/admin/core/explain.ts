@@ -166,7 +166,7 @@ export function nameOfCall({ effectKey, facts }: Card): string {
   return facts?.provider === undefined ? `under the effect key ${effectKey}` : 'under no key, because it takes none'
 }
 
-/** A record that was forgotten begins anew without its history, so that the audit is asked, too. */
+/** A record that was forgotten begins again without its history, so that the audit is asked, too. */
 function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Said['provider'] {
   const { state, history } = record
   const { calls, effectKey, facts, identity, pointer } = card

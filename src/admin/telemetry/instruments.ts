@@ -89,7 +89,7 @@ export const counters = {
       'Acknowledged records of PostgreSQL, or buckets of them of Redis, that are gone after a failover or an old backup.',
   },
   streamResumes: { name: 'onceonly_stream_resumes_total', about: 'Connections that continued where they had stopped.' },
-  streamResets: { name: 'onceonly_stream_resets_total', about: 'Connections that had to begin anew.' },
+  streamResets: { name: 'onceonly_stream_resets_total', about: 'Connections that had to begin again.' },
 } as const satisfies Record<string, Row>
 
 /** Every histogram, in seconds. */

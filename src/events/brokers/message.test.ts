@@ -111,7 +111,7 @@ test('what others send to RabbitMQ is understood as far as it goes', () => {
   })
 })
 
-test('a parsed message that cannot be serialized again arrives without a body, instead of being redelivered for ever', () => {
+test('a parsed message that cannot be serialized again arrives without a body, instead of being redelivered forever', () => {
   let deep: unknown = 0
   for (let n = 0; n < 100_000; n++) deep = [deep]
   const { id, body, headers } = rabbitmq.incomingOf({ routingKey: 'a', messageId: 'm', headers: { deep }, body: deep })

@@ -102,7 +102,7 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
   return {
     current: (leastMs) => (lasts(leastMs) ? tenures() : []),
     async round() {
-      // What another relay may have by now is taken anew, under another fence.
+      // What another relay may have by now is taken again, under another fence.
       if (!lasts(0)) letGo(tenures())
       // The lease cannot have begun earlier at the store.
       const sentAtMs = nowMs()

@@ -40,7 +40,7 @@ test('the matrix decides every state with every event, terminal states included'
   for (const row of Object.values(description.matrix)) assert.deepEqual(Object.keys(row), description.events)
 })
 
-test('the table is Markdown', () => {
+test('the table of states is written as Markdown', () => {
   assert.deepEqual(description.table.split('\n'), [
     '|  | Opened | Closed | Too: late |',
     '| --- | --- | --- | --- |',

@@ -90,7 +90,7 @@ export function createHistory(sql: SqlSeam, saga: string): History {
 
 /**
  * Only for an instance that is there. An event that is ignored changes no row of its own, so that nothing but this keeps
- * the sweep from removing the instance at the same time, and this entry would be left without it for ever.
+ * the sweep from removing the instance at the same time, and this entry would be left without it forever.
  */
 function addSql({ dialect: { place, lock } }: SqlSeam): string {
   return `INSERT INTO onceonly_saga_history (saga, id, at, entry)

@@ -197,7 +197,7 @@ test('lanes bound how many items run at once', async () => {
   )
 })
 
-test('the result of an item is shown anew for every retry', async () => {
+test('the result of an item is shown again for every retry', async () => {
   await using world = opened()
   let state = 'UNKNOWN'
   const shown = createBulk<string, string>(world.ledger, {

@@ -72,7 +72,7 @@ suite('content type', () => {
   test('only the white space of HTTP is white space', () => {
     assert.equal(withoutSpace(' \t a\u00a0 \t'), 'a\u00a0')
     assert.equal(withoutSpace(' \t '), '')
-    // So many that a search which begins anew at each of them would never end.
+    // So many that a search which begins again at each of them would never end.
     const many = 10_000_000
     assert.equal(withoutSpace(`a${' '.repeat(many)}b`).length, many + 2)
   })

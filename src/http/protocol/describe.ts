@@ -161,7 +161,7 @@ function naturalAnswers(about: NaturalNotes): Answers {
     retention: 'nothing is kept',
     running: 'requests at the same time are put in order by the store, and the last one stands',
     replay: 'not at all: it is carried out again',
-    authorization: 'yes, every request is authenticated anew',
+    authorization: 'yes, every request is authenticated again',
     external: about.externalCalls ?? 'there are none',
     metrics: 'requests, by route and status',
     cleanup: 'there is nothing to clean up',

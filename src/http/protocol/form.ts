@@ -9,7 +9,7 @@ export const MAX_PAIRS = 10_000
  * UTF-8 stays apart. As in the URL standard, `+` is a space, `a` is `a=`, and empty pairs are none; an invalid
  * percent-encoding is refused, because parsers disagree about it.
  *
- * Different names may come in any order, like the members of JSON: a client that builds the same request anew need not
+ * Different names may come in any order, like the members of JSON: a client that builds the same request again need not
  * build it in the same order. Pairs of one name keep theirs, and so do those that share what stands before a bracket,
  * because `a[]` and `a[b]` are lists and objects to many parsers, and order makes the difference there.
  */

@@ -81,7 +81,7 @@ export function storedAnswer(
   const kept: (readonly [name: string, value: string])[] = []
   for (const header of headers) {
     const [name, value] = header
-    // The length is computed anew from the bytes, except where they were never sent: in the answer to a HEAD.
+    // The length is computed again from the bytes, except where they were never sent: in the answer to a HEAD.
     const keeps =
       name === 'content-length'
         ? body instanceof Uint8Array && body.length === 0 && value !== '0'

@@ -284,17 +284,17 @@ function problemCode({ headers, body }: Captured): string | null {
  */
 function namedBy(context: EffectContext): () => Pointer | null {
   const { attach } = context
-  let untold: Pointer | null = null
+  let unsaved: Pointer | null = null
   Object.assign(context, {
     async attach(pointer: Pointer) {
       try {
         await attach(pointer)
-        untold = null
+        unsaved = null
       } catch (error) {
-        if (!isOnceError(error, 'bad_input')) untold = pointer
+        if (!isOnceError(error, 'bad_input')) unsaved = pointer
         throw error
       }
     },
   })
-  return () => untold ?? context.pointer
+  return () => unsaved ?? context.pointer
 }

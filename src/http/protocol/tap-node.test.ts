@@ -201,7 +201,7 @@ test('a handler that stops in the middle because its client left has answered wi
 })
 
 test('a handler that continues slowly after its client left is waited for', async (t) => {
-  // The time without a word begins anew with every word; counting that needs no clock that a busy machine could outrun.
+  // The time without a word begins again with every word; counting that needs no clock that a busy machine could outrun.
   const idleMs = 123_456
   const begunAnew: string[] = []
   const real = globalThis.setTimeout

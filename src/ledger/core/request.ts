@@ -156,7 +156,7 @@ export interface UniqueRequest {
 }
 
 /**
- * Writes a record as it is given, if the stored one is still `before`. No command asks for it: it encrypts records anew,
+ * Writes a record as it is given, if the stored one is still `before`. No command asks for it: it encrypts records again,
  * and removes what a record says about a person while its key stays taken.
  */
 export interface ReplaceRequest {

@@ -10,7 +10,7 @@ export interface ViewDialect {
   readonly id: string
 }
 
-/** The first millisecond that has no ordinary date: what lasts longer lasts for ever. */
+/** The first millisecond that has no ordinary date: what lasts longer lasts forever. */
 export const YEAR_10000_MS = 253_402_300_800_000
 
 const words: Readonly<Record<keyof typeof stateCode, string>> = {

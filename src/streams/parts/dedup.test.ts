@@ -57,7 +57,7 @@ test('what is remembered stays within its bound, and clean-up keeps up by itself
   assert.ok(dedup.size <= 21, `${dedup.size}`)
 })
 
-test('numbers of senders are remembered for ever, exactly, and in little room', () => {
+test('numbers of senders are remembered forever, exactly, and in little room', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b'), fc.nat(50))), (arrivals) => {
       const dedup = new SequenceDedup()

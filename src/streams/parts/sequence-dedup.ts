@@ -6,7 +6,7 @@ const MOST_SENDERS = 1_000_000
 /** Holes that one sender may leave open; past it the sender is broken or hostile. */
 const MOST_RANGES = 1_024
 
-/** Copies by sender and number: exact, without a window, for ever; a comparison for each message in order. */
+/** Copies by sender and number: exact, without a window, forever; a comparison for each message in order. */
 export class SequenceDedup {
   readonly #senders = new Map<string, Ranges>()
 

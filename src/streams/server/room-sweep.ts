@@ -23,7 +23,7 @@ export function createRoomSweep({ log, order, runtime, bounds, problem }: RoomSw
     return runtime.setTimer(bounds.trimEveryMs, () => void round(), true)
   }
 
-  /** However much there is: a room that is filled faster than one transaction empties it must not grow for ever. */
+  /** However much there is: a room that is filled faster than one transaction empties it must not grow forever. */
   async function whole(trim: () => Promise<Trimmed>): Promise<void> {
     while (!stopped && (await trim()).more);
   }

@@ -260,7 +260,7 @@ export const claimCases: readonly Case[] = [
     },
   },
   {
-    name: 'a settle whose record is gone writes it anew; a forgotten one does not come back',
+    name: 'a settle whose record is gone writes it again; a forgotten one does not come back',
     async run({ store }) {
       const ghost = { ...(await granted(store, claim('a'))), id: claim('b').id, identity: identityOf('b') }
       const lost = await ask(store, settle(ghost, success('"kept"')))

@@ -155,7 +155,7 @@ export const operatorCases: readonly Case[] = [
     },
   },
   {
-    name: 'a unique claim is its owner’s for ever',
+    name: 'a unique claim is its owner’s forever',
     async run({ store }) {
       const identity = { tenant: 't', caller: '*', operation: 'unique:ref', key: 'R-1' }
       const unique = (owner: string) =>

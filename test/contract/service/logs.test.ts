@@ -158,7 +158,7 @@ describe('the log of a server', () => {
     }
   })
 
-  test('a client that hangs up was an attempt, too', async () => {
+  test('a client that hangs up is logged as an attempt', async () => {
     const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)
     const head = [

@@ -65,12 +65,12 @@ export function ForkDialog({ run: { runId, steps }, close }: ForkDialogProps) {
 }
 
 function Preview({ steps, from }: { readonly steps: readonly StepView[]; readonly from: StepView }) {
-  const { copied, anew } = forkOf(steps, from)
+  const { copied, again } = forkOf(steps, from)
   return (
     <ul class="preview" tabIndex={0} aria-label="Preview">
       {[
         ...copied.map((step) => [step, 'copied'] as const),
-        ...anew.map((step) => [step, 'done by the new run'] as const),
+        ...again.map((step) => [step, 'done by the new run'] as const),
       ].map(([step, what]) => (
         <li key={step.key}>
           <span>{nameOf(step)}</span>

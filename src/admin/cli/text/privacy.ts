@@ -14,7 +14,7 @@ export const privacyTexts: Texts = {
     return lines.map((line) => plain(line)).join('\n')
   },
   rekey: ({ changed, left, finished, removable }) => {
-    const done = `${changed} records and rows are encrypted anew.`
+    const done = `${changed} records and rows are encrypted again.`
     if (!finished)
       return { text: `${done} ${left} were in use or could not be decrypted: run it again later.`, status: 1 }
     return `${done} Keys that can be removed now: ${plain(listed(removable))}.`

@@ -42,7 +42,7 @@ export type Sealable = Exclude<Request, { kind: 'replace' }>
 
 /** Shown in place of an identity that cannot be read. */
 const UNREADABLE = '(cannot be decrypted)'
-/** Callers and keys come again and again; more than these are computed anew. */
+/** Callers and keys come again and again; more than these are computed again. */
 const KEPT_TOKENS = 4_096
 
 /** @param plainToo whether records from before encryption are believed */

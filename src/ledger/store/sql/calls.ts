@@ -46,9 +46,9 @@ export interface Calls<C extends HeldConnection> {
   callBeside<T>(call: Call, work: (tablesThere: boolean) => Promise<T>): Promise<T>
   /** The same for requests that were accepted before `stop`. */
   flush<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
-  /** Runs the work on a connection of its own. Errors become the store's, unless `told` says otherwise. */
+  /** Runs the work on a connection of its own. Errors become the store's, unless `translate` says otherwise. */
   read<T>(call: Call, work: (connection: C) => Promise<T>): Promise<T>
-  write<T>(call: Call, work: (connection: C) => Promise<T>, told?: (error: unknown) => unknown): Promise<T>
+  write<T>(call: Call, work: (connection: C) => Promise<T>, translate?: (error: unknown) => unknown): Promise<T>
   /** Not through `call`, which would first create the tables that are asked about. */
   readBeforeTables<T>(work: (connection: C) => Promise<T>): Promise<T>
   migrate(work: (connection: C) => Promise<void>): Promise<void>
@@ -80,7 +80,7 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
     deadline: Deadline,
     whenLost: AppliedWord,
     work: (connection: C) => Promise<T>,
-    told = (error: unknown): unknown => fault(error, whenLost),
+    translate = (error: unknown): unknown => fault(error, whenLost),
   ): Promise<T> {
     const connection = await borrow(deadline)
     const off = deadline.onPassed(() => connection.destroy(timeoutError(deadline.timeoutMs, whenLost)))
@@ -88,7 +88,7 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
       return await work(connection)
     } catch (error) {
       if (!errors.leavesConnectionUsable(error)) connection.destroy(error as Error)
-      throw told(error)
+      throw translate(error)
     } finally {
       off()
       connection.release()
@@ -165,7 +165,7 @@ export function createCalls<C extends HeldConnection>({ errors, borrow, prepare 
     callBeside,
     flush,
     read: (given, work) => call(given, (deadline) => onConnection(deadline, 'no', work)),
-    write: (given, work, told) => call(given, (deadline) => onConnection(deadline, 'maybe', work, told)),
+    write: (given, work, translate) => call(given, (deadline) => onConnection(deadline, 'maybe', work, translate)),
     readBeforeTables: async (work) => {
       underWay.check()
       const deadline = createDeadline(limits.storeCallMs, stopping.signal)

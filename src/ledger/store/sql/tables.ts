@@ -21,7 +21,7 @@ export interface RecordTables {
    * fences are committed in their order.
    */
   readonly inFlightMs: number
-  /** The column that leads to a row fastest, and that tells two rows of one fence apart. */
+  /** The column that leads to a row fastest, and that distinguishes two rows of one fence. */
   readonly place: { readonly column: string; readonly type: 'bigint' | 'id' }
   /** SQL: the record `r` of an id. */
   byId(id: string): string

@@ -56,7 +56,7 @@ export interface TransactionSteps<
   /** Rolls back. The error that it answers, when there is no transaction of ours any more, says more than the effect's. */
   undo(ground: Ground<C>): Promise<OnceError | null>
   /** Errors of the effect pass unchanged, unless they only repeat that the transaction itself could not continue. */
-  told(error: unknown, ground: Ground<C>): unknown
+  translate(error: unknown, ground: Ground<C>): unknown
   committed(connection: C, woken: readonly string[]): Promise<void>
   /** What may have held up the work of a transaction that took too long; empty when there is no sign of it. */
   heldUpBy?(): string
@@ -118,7 +118,7 @@ export function createServerTransactions<
     } catch (error) {
       open.close(ground.late ?? ended)
       if (ground.over) throw error
-      throw (await steps.undo(ground)) ?? steps.told(error, ground)
+      throw (await steps.undo(ground)) ?? steps.translate(error, ground)
     }
     open.close(ended)
     if (!ground.over) await steps.commit(ground, open)

@@ -66,7 +66,7 @@ export function createTransactions(
       await restore(connection)
       return lostIt
     },
-    told,
+    translate,
     committed: async (connection, woken) => {
       await watchers.committed(connection, woken)
       await restore(connection)
@@ -149,7 +149,7 @@ function lost(): OnceError {
   return new OnceError('transaction_lost', 'The transaction ended while its effect ran.')
 }
 
-function told(error: unknown, { connection }: Ground<Connection>): unknown {
+function translate(error: unknown, { connection }: Ground<Connection>): unknown {
   if (isOnceError(error)) return error
   return error === connection.broken || isBusy(error) || isSessionOver(error) ? errors.storeError(error, 'no') : error
 }

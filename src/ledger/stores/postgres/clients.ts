@@ -93,15 +93,15 @@ function modeBySize(given: PoolMode | 'auto', most: number): PoolMode | null {
 }
 
 /**
- * A server tells its clients the number of their session when they connect. A pooler hands out numbers of its own, because
+ * A server sends its clients the number of their session when they connect. A pooler hands out numbers of its own, because
  * its clients have no session: then the session that answers has another number.
  */
 async function modeOf(connection: Connection): Promise<PoolMode> {
-  const told = (connection.client as PgClient & { readonly processID?: unknown }).processID
-  if (typeof told !== 'number') return 'session'
+  const announced = (connection.client as PgClient & { readonly processID?: unknown }).processID
+  if (typeof announced !== 'number') return 'session'
   const [result] = await connection.script('SELECT pg_backend_pid() AS pid')
   const [row] = (result?.rows ?? []) as readonly { readonly pid: string }[]
-  return Number(row?.pid) === told ? 'session' : 'transaction'
+  return Number(row?.pid) === announced ? 'session' : 'transaction'
 }
 
 function allHeld(most: number): OnceError {

@@ -46,7 +46,7 @@ export async function borrow(pool: PgPool, deadline: Deadline): Promise<Connecti
   )
 }
 
-/** A transaction of the user that waits for this call would wait for ever, so the advice names the way without a second client. */
+/** A transaction of the user that waits for this call would wait forever, so the advice names the way without a second client. */
 function crowded({ options, totalCount = 0, idleCount = 0 }: PgPool, startedAt: number): OnceError | null {
   const most = options?.max
   if (most === undefined || totalCount < most || idleCount > 0) return null

@@ -21,9 +21,9 @@ export interface Core extends Pick<Calls<Connection>, 'call' | 'callBeside' | 'f
   readonly names: Names
   /** What this process was acknowledged last. */
   readonly remembered: Remembered
-  /** Runs the work on a client of its own. Errors become the store's, unless `told` says otherwise. */
+  /** Runs the work on a client of its own. Errors become the store's, unless `translate` says otherwise. */
   read<T>(call: Call, work: (on: Borrowed) => Promise<T>): Promise<T>
-  write<T>(call: Call, work: (on: Borrowed) => Promise<T>, told?: (error: unknown) => unknown): Promise<T>
+  write<T>(call: Call, work: (on: Borrowed) => Promise<T>, translate?: (error: unknown) => unknown): Promise<T>
   migrate(room: string, migrations: Parameters<typeof migrate>[3]): Promise<void>
   /** What `migrate` would run, for the ledger's tables too. */
   pendingSql(rooms: Parameters<typeof pendingSql>[2]): Promise<readonly string[]>
@@ -67,7 +67,7 @@ export function createCore({ clients, names, mode, report }: CoreParts): Core {
     suspect,
     drain,
     read: (given, work) => calls.read(given, (connection) => work(borrowed(connection))),
-    write: (given, work, told) => calls.write(given, (connection) => work(borrowed(connection)), told),
+    write: (given, work, translate) => calls.write(given, (connection) => work(borrowed(connection)), translate),
     pendingSql: (rooms) =>
       calls.readBeforeTables((connection) => pendingSql(connection, names, { [LEDGER_ROOM]: own, ...rooms })),
     migrate: (room, migrations) => calls.migrate((connection) => migrate(connection, names, room, migrations, mode)),

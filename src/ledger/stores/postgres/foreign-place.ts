@@ -40,7 +40,7 @@ export function createSamePlace({ names, read }: Pick<Core, 'names' | 'read'>, o
       const place = own
       checked = ['database', 'tables', 'started'].every((part) => place[part] === other[part])
       if (checked) return
-      // The server may have been started again meanwhile: the next call reads both anew.
+      // The server may have been started again meanwhile: the next call reads both again.
       own = null
       throw elsewhere(other, place)
     },

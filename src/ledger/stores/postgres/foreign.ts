@@ -176,7 +176,7 @@ function createAdopted<Handle>(
   }
 
   /** Errors of the effect pass unchanged, unless they only repeat that the transaction itself could not continue. */
-  function told(error: unknown, tx: ForeignTx): unknown {
+  function translate(error: unknown, tx: ForeignTx): unknown {
     if (tx.lost !== null) return tx.lost
     if (isOnceError(error)) return error
     if (tx.broken !== null) return errors.storeError(tx.broken, 'no')
@@ -202,7 +202,7 @@ function createAdopted<Handle>(
       ground.applied = 'maybe'
       return result
     } catch (error) {
-      ground.failure = { error: told(error, tx) }
+      ground.failure = { error: translate(error, tx) }
       throw ground.failure.error
     } finally {
       tx.close(ended)
@@ -285,7 +285,7 @@ function createAdopted<Handle>(
       return tablesThere ? noTables(orm.name, error) : tablesToCome(error)
     }
     if (isOnceError(error) && isReadOnly(error.cause)) return readOnly(orm.name, error)
-    return sqlErrorOf(error)?.code === '25P01' ? noTransaction(orm.name) : told(error, tx)
+    return sqlErrorOf(error)?.code === '25P01' ? noTransaction(orm.name) : translate(error, tx)
   }
 
   return {

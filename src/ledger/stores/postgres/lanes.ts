@@ -30,7 +30,7 @@ export interface Lanes {
 /**
  * `UPDATE … FROM unnest` fell to a crawl as the table grew until these plans were ruled out: without statistics the
  * planner takes a hash join over the whole table. With them out of the way the plan that is kept is the one we want,
- * a nested loop over the primary key in the order of the ids, so nothing is gained by planning anew.
+ * a nested loop over the primary key in the order of the ids, so nothing is gained by planning again.
  *
  * The time-outs bound how long a server keeps locks for a process that was killed or paused.
  */

@@ -40,7 +40,7 @@ export function ledgerTables(names: Names): LedgerMigration[] {
       `CREATE TABLE IF NOT EXISTS ${names.records} (${recordColumns(words, { id: 'PRIMARY KEY', key: 'key' })})
          WITH (fillfactor = ${FILL_FACTOR})`,
       // The only other index. Renewing and settling leave the fence alone; sweep, list and lapsed walk along it. Not
-      // unique: a record that a reset lost is written anew with the fence it had.
+      // unique: a record that a reset lost is written again with the fence it had.
       `CREATE INDEX IF NOT EXISTS onceonly_records_fence ON ${names.records} (fence)`,
       unknownsTable(names.unknowns, words),
       clockOffsetFunction(names, 0),

@@ -18,7 +18,7 @@ import type { Watchers } from './watch.ts'
 const CALL = { timeoutMs: limits.storeCallMs }
 const SCRIPT_CALL = { ...CALL, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
-function told(error: unknown): unknown {
+function translate(error: unknown): unknown {
   return sqlErrorOf(error) === null || isBusy(error) || isSessionOver(error) ? errors.storeError(error, 'maybe') : error
 }
 
@@ -53,7 +53,7 @@ export function createSqlSeam({ core, watchers, transactions, lanes }: SeamParts
           return rowsOf<Row>(await lane.query(nameOf(text), numbered(text), values))
         } catch (error) {
           if (!errors.leavesConnectionUsable(error)) lane.connection.destroy(error as Error)
-          throw told(error)
+          throw translate(error)
         }
       }),
     )
@@ -69,7 +69,7 @@ export function createSqlSeam({ core, watchers, transactions, lanes }: SeamParts
         const result = await inTransaction(connection, `BEGIN; ${findTables}`, () => connection.query(statement))
         return rowsOf<Row>(result)
       },
-      told,
+      translate,
     )
   }
 

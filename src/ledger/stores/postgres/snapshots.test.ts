@@ -42,7 +42,7 @@ test('a quiet transaction that becomes known late counts once, and hides none of
   assert.equal(hasChanged('102:102:'), true)
 })
 
-test('beside a long transaction, too', () => {
+test('beside a long transaction a quiet commit does not count either, and others do', () => {
   const { hasChanged, quiet } = createSnapshots()
   hasChanged('50:100:50')
   quiet('100')

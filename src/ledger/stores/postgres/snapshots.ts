@@ -1,7 +1,7 @@
 /** What is committed on the server, as one short text: `xmin:xmax:`, and those in between that are still under way. */
 export const SNAPSHOT_SQL = 'SELECT pg_current_snapshot()::text AS snapshot'
 
-/** Tells from two snapshots whether a transaction has written anything in between. */
+/** Finds from two snapshots whether a transaction has written anything in between. */
 export interface Snapshots {
   /** A transaction of this process that does not count. */
   quiet(transaction: string): void

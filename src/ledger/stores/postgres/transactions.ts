@@ -81,7 +81,7 @@ export function createTransactions({ core, steps, watchers }: TransactionParts):
     },
     commit,
     undo,
-    told,
+    translate,
     committed: async (connection, woken) => {
       core.remembered.note(written.get(connection) ?? null)
       watchers.changed(woken)
@@ -271,7 +271,7 @@ async function committing(
 /** How many causes are looked through for the server's own error: query builders wrap it once or twice. */
 const CAUSES = 5
 
-function told(error: unknown, { connection }: PostgresGround): unknown {
+function translate(error: unknown, { connection }: PostgresGround): unknown {
   if (isOnceError(error)) return error
   let cause: unknown = error
   for (let depth = 0; depth < CAUSES && cause instanceof Error; depth++, cause = cause.cause) {

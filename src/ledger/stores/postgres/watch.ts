@@ -69,7 +69,7 @@ export function createWatchers(clients: Clients, names: Names): Watchers {
   }
 
   /**
-   * One connection for all watches. What waits for records keeps its watch for a while, so that it is not made anew.
+   * One connection for all watches. What waits for records keeps its watch for a while, so that it is not made again.
    */
   function ready(): Promise<void> {
     listener ??= createListener(clients, names, { heard, looked, looks })

@@ -28,7 +28,7 @@ const byteOf = (digit: number): number => String(digit).charCodeAt(0)
  * The fast paths are those of the SQL stores. Each leaves to `transition` whatever is not as usual: any record in the way of
  * a claim, any record with a history, another owner. Most of its cost are the texts that Lua makes and the commands that it
  * calls, so all records are read by one command, and new ones written and indexed by one each. The loops stand here instead
- * of in functions, because every call would make those functions anew.
+ * of in functions, because every call would make those functions again.
  */
 export const applyScript = recordScriptOf(
   'maybe',

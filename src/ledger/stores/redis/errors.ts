@@ -9,7 +9,7 @@ export function isScriptMissing(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT')
 }
 
-/** Another server has its place now, to which a new connection may lead; this one would refuse for ever. */
+/** Another server has its place now, to which a new connection may lead; this one would refuse forever. */
 export function isDemoted(error: unknown): boolean {
   return error instanceof Error && /\b(READONLY|MASTERDOWN)\b/.test(error.message)
 }

@@ -66,7 +66,7 @@ local meta = '%s %d %d %d %s'
 if not found[1] then call('SET', META, format(meta, epoch, last, turns, offset, seen)) end
 `
 
-/** Functions that most scripts use. The script of every request does without, because each call would make them anew. */
+/** Functions that most scripts use. The script of every request does without, because each call would make them again. */
 const HELPERS = `
 -- Lua would write large numbers with an exponent.
 local function whole(number) return format('%d', number) end

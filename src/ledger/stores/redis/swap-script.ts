@@ -7,7 +7,7 @@ import { stateCode } from '../../store/row.ts'
 import { indexScriptOf } from './script.ts'
 import { encodeRecord } from './value.ts'
 
-/** What was decided longer ago than this is decided anew: the time that it went by is over. */
+/** What was decided longer ago than this is decided again: the time that it went by is over. */
 const DECIDED_MS = SECOND
 
 /**

@@ -41,7 +41,7 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
       if (!first) waiters.wake(null)
       first = false
     }
-    // At every connection anew, whatever the driver does about it by itself.
+    // At every connection again, whatever the driver does about it by itself.
     link.on('ready', () => void listening())
     setTimeout(ready.resolve, ANSWER_MS).unref()
     return { link, ready: ready.promise }

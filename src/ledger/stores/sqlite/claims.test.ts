@@ -75,11 +75,11 @@ test('an outcome of a megabyte comes back as it was', async (t) => {
   assert.ok(records[0]?.state === 'succeeded' && records[0].outcome.data === data)
 })
 
-test('a record that is kept for ever can be read again', async (t) => {
+test('a record that is kept forever can be read again', async (t) => {
   const store = freshStore(t)
-  const lease = await claimIn(store, 'for ever', { policy: { ...POLICY, retainMs: FOREVER, refuseMs: FOREVER } })
+  const lease = await claimIn(store, 'forever', { policy: { ...POLICY, retainMs: FOREVER, refuseMs: FOREVER } })
   await store.claims.apply(settleOf(lease), CALL)
-  const again = await store.claims.apply(claimOf('for ever'), CALL)
+  const again = await store.claims.apply(claimOf('forever'), CALL)
   assert.equal(kindOf(again), 'replay_success')
 })
 
@@ -112,7 +112,7 @@ test('not even deleting the newest records by hand makes a fence come back', asy
   assert.ok((await claimIn(openStore(t, path), 'b')).fence > fence)
 })
 
-test('a settle of a lost record writes it anew, and later fences stay above it', async (t) => {
+test('a settle of a lost record writes it again, and later fences stay above it', async (t) => {
   const store = freshStore(t)
   const lease = { ...(await claimIn(store, 'a')), fence: 5_000, incarnation: 5_000 }
   const lost = { ...lease, id: claimOf('b').id, identity: claimOf('b').identity }

@@ -33,7 +33,7 @@ test('time passes with the monotonic clock, and a jump of the wall clock changes
   assert.equal(lease.claimedAt, START + 1_500)
 })
 
-test('a new boot anchors anew, and the leases that were granted before it have lapsed', async (t) => {
+test('a new boot anchors again, and the leases that were granted before it have lapsed', async (t) => {
   const path = freshPath(t)
   const before = openStore(t, path, { internal: machine('one', 50_000).internal })
   const lease = await claimIn(before, 'a', { leaseMs: 10 * MINUTE })

@@ -70,7 +70,7 @@ export interface Engine {
   lend<T>(waitMs: number, work: () => Promise<T>): Promise<T>
   /** Whether the lock of the only writer is free for a connection of ours. */
   isUnlocked(): boolean
-  /** Tells the listener of a commit that another connection made for us. */
+  /** Notifies the listener of a commit that another connection made for us. */
   noteWoken(topics: ReadonlySet<string>): void
   /** Whether it is the file that is open here. */
   isOwnFile(path: string): boolean

@@ -127,9 +127,9 @@ function createAdopted<Handle>(
       ground.applied = 'maybe'
       return result
     } catch (error) {
-      const told = tx.lost ?? storeFault(error, 'no') ?? error
-      ground.failure = { error: told }
-      throw told
+      const fault = tx.lost ?? storeFault(error, 'no') ?? error
+      ground.failure = { error: fault }
+      throw fault
     } finally {
       holding.end()
       tx.close(usedAfterEnd)

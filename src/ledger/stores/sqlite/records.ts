@@ -28,7 +28,7 @@ export interface RecordStatements {
    */
   settle(grant: Grant, after: Ended, anchor: Anchor | null): boolean
   insert(record: LedgerRecord): void
-  /** A new incarnation starts its counts anew. */
+  /** A new incarnation starts its counts again. */
   update(record: LedgerRecord, newIncarnation: boolean): void
   addUnknown(id: RecordId): void
   removeUnknown(id: RecordId): void

@@ -53,7 +53,7 @@ test('a transaction whose file is replaced meanwhile does not commit', async (t)
   await assert.rejects(running, isReplaced)
 })
 
-test('a file that was removed is not made anew, and one that is back is used again', async (t) => {
+test('a file that was removed is not made again, and one that is back is used again', async (t) => {
   const path = freshPath(t)
   const store = openStore(t, path)
   const grant = await claimIn(store, 'before')

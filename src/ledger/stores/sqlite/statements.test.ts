@@ -49,7 +49,7 @@ test('user statements cannot end a transaction, or hide a second statement behin
   assert.deepEqual(await store.sql.query('SELECT * FROM v;'), [{ a: 1 }])
 })
 
-test('many different texts are prepared without being kept for ever', async (t) => {
+test('many different texts are prepared without being kept forever', async (t) => {
   const store = freshStore(t)
   for (let n = 0; n < 600; n++) assert.deepEqual(await store.sql.query(`SELECT ${n} AS n`), [{ n }])
 })

@@ -14,7 +14,7 @@ test('a full disk is reported as such, nothing of the batch is applied, and the 
   const store = freshStore(t)
   const grants = [await claimIn(store, 'a'), await claimIn(store, 'b')] as const
   const ids = grants.map(({ id }) => id)
-  // A bound on the writer's connection only: it is gone when the connections are opened anew.
+  // A bound on the writer's connection only: it is gone when the connections are opened again.
   await store.sql.query('PRAGMA max_page_count = 30')
   const settles = [settleOf(grants[0]), settleOf(grants[1], large)]
   for (const applied of await applyAll(store, settles, CALL)) assert.ok('error' in applied && full(applied.error))

@@ -150,7 +150,7 @@ test('an id whose record was removed is free, and ids that lead nowhere are remo
   await store.clock.advance(POLICY.retainMs, CALL)
   assert.deepEqual(await sweepAll(store, 30), { removed: 100, steps: 4 })
   assert.ok((await ids()) < 100, `${await ids()} ids`)
-  // The places of removed records are taken anew: an old id must not lead to another record.
+  // The places of removed records are taken again: an old id must not lead to another record.
   const young = await settleMany(store, 50, 0, 'young')
   const again = await settleMany(store, 50, 0, 'old')
   const { records } = await store.claims.read(

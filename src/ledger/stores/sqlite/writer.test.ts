@@ -44,7 +44,7 @@ test('group commits go before transactions, transactions before upkeep, and each
   assert.deepEqual(order, ['batch 1', 'batch 2', 'transaction 1', 'transaction 2', 'upkeep'])
 })
 
-test('no writer is overtaken for ever', async () => {
+test('no writer is overtaken forever', async () => {
   const queue = createWriterQueue()
   let flowing = true
   const stream = (async () => {

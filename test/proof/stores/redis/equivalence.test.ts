@@ -78,7 +78,7 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
     return { ...store, claims: { ...claims, apply } }
   }
 
-  test('write what they answer, and keep the indexes in step', async () => {
+  test('write the record that they answer, and keep the indexes in step with it', async () => {
     const histories = conformanceCases({ histories: HISTORIES }).filter(({ name }) => name.includes('random history'))
     assert.equal(histories.length, HISTORIES)
     for (const each of histories) {
