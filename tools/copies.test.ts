@@ -28,8 +28,9 @@ test('a copy is found within one file, and with other indentation and comments',
   assert.deepEqual([copy?.a.from, copy?.b.from, copy?.lines, others], [1, 16, 10, []])
 })
 
-test('nine lines, lists of imports and ten equal lines in a row are no copies', () => {
+test('nine lines, lists of imports, closing tags and ten equal lines in a row are no copies', () => {
   const imports = `import {\n${Array.from({ length: 12 }, (_, at) => `  name${at},`).join('\n')}\n} from './names.ts'`
-  const files = [lines(1, 9), `${imports}\none()`, 'same()\n'.repeat(15)]
-  assert.deepEqual(copiesIn(new Map([...files, ...files.slice(0, 2)].map((text, at) => [`${at}.ts`, text]))), [])
+  const tags = Array.from({ length: 10 }, (_, at) => `</t${at}>`).join('\n')
+  const files = [lines(1, 9), `${imports}\none()`, tags, 'same()\n'.repeat(15)]
+  assert.deepEqual(copiesIn(new Map([...files, ...files.slice(0, 3)].map((text, at) => [`${at}.ts`, text]))), [])
 })

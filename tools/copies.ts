@@ -8,7 +8,7 @@ import { capture, root } from './command.ts'
 export interface Copy {
   readonly a: Place
   readonly b: Place
-  /** Lines of code: comments, empty lines and imports are not counted. */
+  /** Lines of code: comments, empty lines, imports and closing tags are not counted. */
   readonly lines: number
 }
 
@@ -23,7 +23,7 @@ const LEAST_LINES = 10
 
 /** Copies of each other in some files. The formatter gives equal code equal lines, so that lines are compared. */
 export function copiesIn(files: ReadonlyMap<string, string>, leastLines = LEAST_LINES): Copy[] {
-  const codes = [...files].map(([path, text]) => ({ path, lines: withoutImports(codeLinesOf(text)) }))
+  const codes = [...files].map(([path, text]) => ({ path, lines: withoutThin(codeLinesOf(text)) }))
   const firsts = new Map<string, { readonly file: (typeof codes)[number]; readonly at: number }>()
   const copies: Copy[] = []
   for (const file of codes) {
@@ -54,17 +54,18 @@ function isSame(a: CodeLine | undefined, b: CodeLine | undefined): boolean {
   return a !== undefined && a.text === b?.text
 }
 
-/** The lists of imports are alike where the same parts are used. */
-function withoutImports(lines: readonly CodeLine[]): CodeLine[] {
+/** Lists of imports are alike where the same parts are used, and so are the ends of nested elements of a page. */
+function withoutThin(lines: readonly CodeLine[]): CodeLine[] {
   let isImport = false
   return lines.filter(({ text }) => {
     const stays = !isImport && !IMPORTS.test(text)
     isImport = !stays && !IMPORTED.test(text)
-    return stays
+    return stays && !CLOSING_TAG.test(text)
   })
 }
 
 const IMPORTS = /^(import\b(?!\()|export (type )?\{)/
+const CLOSING_TAG = /^<\/[\w.]*>$/
 const IMPORTED = /^import '|\bfrom '[^']*'|^\}$/
 
 async function main(): Promise<void> {
