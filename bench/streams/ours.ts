@@ -19,7 +19,6 @@ const store = sqliteStore(join(folder, 'streams.db'))
 const region = createStreamRegion({ region: 'eu', log: createSqlRoomLog({ store, region: 'eu' }) })
 const server = createServer()
 await once(server.listen(0, '127.0.0.1'), 'listening')
-const frameBytes: number[] = []
 const sockets = createSocketServer({
   server,
   path: '/socket',
@@ -38,9 +37,6 @@ const client = await createStreamClient({
   receiver: {
     message(entry) {
       numbers.push(entry.cseq)
-      // What would stand in a frame of its own, with the head that WebSocket puts before it, less what was written.
-      const frame = { kind: 'deliver', generation: 1, after: 0, entries: [{ kind: 'message', ...entry }] }
-      frameBytes.push(JSON.stringify(frame).length + 4 - JSON.stringify(entry.body).length)
     },
   },
 })
@@ -74,6 +70,5 @@ rmSync(folder, { recursive: true, force: true })
 const sendsPerS = (sent - 1) / seconds
 answer({
   sendsPerS,
-  metadataBytes: frameBytes.reduce((sum, bytes) => sum + bytes, 0) / frameBytes.length,
   ...(task.roundTripMs === 0 ? {} : { ofWindow: sendsPerS / (WINDOW / (task.roundTripMs / 1_000)) }),
 })

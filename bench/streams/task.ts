@@ -6,6 +6,15 @@ export interface StreamsTask {
   readonly cuts: number
 }
 
+/** What the messages of a busy room take on the way to one reader. */
+export interface BusyRoomTask {
+  readonly people: number
+  /** In each, one person in each of five regions writes. */
+  readonly rounds: number
+  /** The share of messages that reply to another one. */
+  readonly replies: number
+}
+
 /** Two vector clocks, compared over and over. */
 export interface ClocksTask {
   readonly nodes: number
