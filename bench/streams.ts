@@ -43,9 +43,7 @@ await runBench('streams', async (bench) => {
     ours: 'binary frames',
     other: null,
     measure: async () => ({ ours: await bench.side({ program: busyRoom, task: roomTask }), other: null }),
-    wanted: [
-      { figure: 'metadataBytes', label: 'bytes per message beside its body', of: 'ours', goal: { atMost: 20 } },
-    ],
+    wanted: [{ figure: 'metadataBytes', label: 'bytes per message beside its body', of: 'ours', goal: { atMost: 20 } }],
   })
   await installPeers(bench.progress)
   bench.note(describeDisk())
