@@ -28,6 +28,7 @@ const compilerOptions = {
 
 const borrowed = [
   '@koa/router',
+  '@nats-io',
   '@types',
   'drizzle-orm',
   'express',
@@ -38,6 +39,7 @@ const borrowed = [
   'kysely',
   'mariadb',
   'pg',
+  'rabbitmq-client',
   'ws',
 ] as const
 
