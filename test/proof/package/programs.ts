@@ -6,8 +6,10 @@ import { installOrms } from '../orms/install.ts'
 const proof = join(import.meta.dirname, '..')
 
 interface Programs {
-  /** Their folder, in `test/proof` and in the project. */
+  /** Their folder in the project. */
   readonly name: string
+  /** The folder of their lock file. */
+  readonly app: string
   /** Answers why the packages could not be had, or false. */
   readonly install: (app: string) => Promise<string | false>
   /** What the project has of them: a pattern, and the folder that it stands in then. */
@@ -16,9 +18,10 @@ interface Programs {
 
 /** The programs that the pages on ORMs, frameworks and peers quote, and what tests the types of `tx`. */
 const all: readonly Programs[] = [
-  { name: 'orms', install: installOrms, parts: [{ pattern: '{*.ts,guide/*.ts,prisma-guide/**/*}' }] },
+  { name: 'orms', app: 'orms/app', install: installOrms, parts: [{ pattern: '{*.ts,guide/*.ts,prisma-guide/**/*}' }] },
   {
     name: 'frameworks',
+    app: 'frameworks/app',
     install: installOwnPackages,
     parts: [
       { pattern: '{trpc-guide,types,nest-guide/*}.ts' },
@@ -27,7 +30,14 @@ const all: readonly Programs[] = [
       { pattern: '*.ts', from: 'nest-guide/typeorm', to: 'nest-typeorm' },
     ],
   },
-  { name: 'peers', install: installOwnPackages, parts: [{ pattern: '*.ts' }] },
+  { name: 'peers', app: 'peers/app', install: installOwnPackages, parts: [{ pattern: '*.ts' }] },
+  {
+    name: 'express4',
+    app: 'http/express4',
+    install: installOwnPackages,
+    // The same routes, with the types of the older version.
+    parts: [{ pattern: '{express,ledger}.ts', from: '../../package/consumer', to: '' }],
+  },
 ]
 
 /**
@@ -36,8 +46,8 @@ const all: readonly Programs[] = [
  */
 export async function addPrograms(project: string, addPackage: (modules: string) => void): Promise<readonly string[]> {
   const added: string[] = []
-  for (const { name, install, parts } of all) {
-    const app = join(proof, name, 'app')
+  for (const { name, app: place, install, parts } of all) {
+    const app = join(proof, place)
     if ((await install(app)) !== false) continue
     const modules = join(project, name, 'node_modules')
     for (const each of packagesIn(join(app, 'node_modules'))) link(join(app, 'node_modules', each), join(modules, each))
