@@ -31,6 +31,14 @@ test('what happened once for good raises a card for an hour', () => {
   assert.deepEqual(cards([...hour(once), ...hour()].slice(-60)), [])
 })
 
+test('background work that failed once or twice raises no card, and what keeps failing does for a quarter of an hour', () => {
+  const twice = { perSecond: { backgroundFailures: 2 / 60 } }
+  const quiet = (minutes: number) => Array.from({ length: minutes }, () => ({}))
+  assert.deepEqual(cards(hour(twice)), [])
+  assert.deepEqual(cards(hour(twice, twice, ...quiet(13))), [['Background work fails', 4]])
+  assert.deepEqual(cards(hour(twice, twice, ...quiet(14))), [])
+})
+
 test('what may be over raises a card above the bound of its alert, and for minutes only', () => {
   const often = { perSecond: { inProgress: 51 / 60 }, gauges: { keyReuseByOne: 21, pendingByOne: 22, linksCut: 4 } }
   const below = { perSecond: { inProgress: 50 / 60 }, gauges: { keyReuseByOne: 20, pendingByOne: 20, linksCut: 0 } }

@@ -62,6 +62,16 @@ const watched: readonly Watched[] = [
     tone: 'warn',
   },
   {
+    title: 'Background work fails',
+    count: counted('backgroundFailures'),
+    minutes: 15,
+    above: 3,
+    about: 'Within a quarter of an hour. It is tried again; the log says what fails, and why.',
+    page: 'overview',
+    query: {},
+    tone: 'warn',
+  },
+  {
     title: 'Keys used again',
     count: highest('keyReuseByOne'),
     minutes: 5,

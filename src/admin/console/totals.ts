@@ -19,6 +19,7 @@ const counted = {
   guardErrors: counters.guardErrors,
   losses: counters.losses,
   sagaFailures: counters.sagaFailures,
+  backgroundFailures: counters.background,
 } as const
 
 const timed = { request: histograms.request, claim: histograms.claim, effect: histograms.effect } as const

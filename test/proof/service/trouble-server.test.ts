@@ -19,7 +19,12 @@ test('whatever goes wrong at a server: command line, console, overview, metrics 
   await using mail = await startMail()
   await using cluster = await openCluster('postgres', {
     processes: 2,
-    env: { ONCEONLY_SMTP_URL: mail.url, ONCEONLY_SEND_TIMEOUT_MS: '60000' },
+    env: {
+      ONCEONLY_SMTP_URL: mail.url,
+      ONCEONLY_SEND_TIMEOUT_MS: '60000',
+      ONCEONLY_RETAIN_CHAT_MESSAGES: '1',
+      ONCEONLY_SWEEP_EVERY_MS: '1000',
+    },
   })
   const [one, two] = cluster.servers as [TestServer, TestServer]
   await using place = await openPlace({
@@ -44,5 +49,5 @@ test('whatever goes wrong at a server: command line, console, overview, metrics 
   const doctor = await place.commands.run('doctor')
   assert.deepEqual([doctor.status, /cannot be reached/.test(doctor.stderr)], [2, true], doctor.stderr)
   await reconnect()
-  await assertAlerts(promtoolProgram, [{ series: metric, value: 0, alert }])
+  assertAlerts(promtoolProgram, [{ series: metric, value: 0, alert, lasts: false }])
 })

@@ -1,23 +1,10 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { openCluster, type TestServer } from '../../support/service/cluster.ts'
-import { promtoolProgram, skipTrouble } from '../../support/service/trouble/place.ts'
 import { allTroubles, tableOfTroubles } from '../../support/service/trouble/trouble.ts'
 
 const docs = join(import.meta.dirname, '../../../docs/operating')
-
-test('the server’s own metrics pass promtool', { skip: skipTrouble }, async () => {
-  await using cluster = await openCluster('sqlite')
-  const one = cluster.servers[0] as TestServer
-  await one.send({ recipientPhone: '+4915100', message: 'Count me' })
-  const headers = { authorization: 'Bearer operator-token-of-tests' }
-  const text = await (await fetch(`${one.url}/metrics`, { headers })).text()
-  const checked = spawnSync(promtoolProgram, ['check', 'metrics'], { encoding: 'utf8', input: text })
-  assert.deepEqual([checked.status, checked.stdout + checked.stderr], [0, ''])
-})
 
 test('the runbook has a line for every alert, with the command that shows it; the documentation has the table', async () => {
   const runbook = await readFile(join(docs, 'runbook.md'), 'utf8')

@@ -13,10 +13,10 @@ import {
   observeProcess,
 } from 'onceonly/telemetry'
 import { findProgram, promtool } from '../../../../tools/servers/programs.ts'
+import { dashboardQueries, metricsIn, ops, ruleExpressions } from '../../../support/service/trouble/ops.ts'
 
 const program = await findProgram(promtool)
 const options = program === null ? { skip: 'promtool is not installed' } : {}
-const ops = join(import.meta.dirname, '../../../../ops')
 
 function promtoolSays(
   args: readonly string[],
@@ -40,15 +40,6 @@ async function everything(): Promise<string> {
   return await meter.text()
 }
 
-interface Panel {
-  readonly targets?: readonly { readonly expr: string }[]
-}
-
-function dashboardQueries(): readonly string[] {
-  const { panels } = JSON.parse(readFileSync(join(ops, 'dashboard.json'), 'utf8')) as { readonly panels: Panel[] }
-  return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
-}
-
 test('every metric passes promtool', options, async () => {
   const { status, text } = promtoolSays(['check', 'metrics'], await everything())
   assert.equal(status, 0, text)
@@ -63,10 +54,10 @@ test('the alert rules are valid, and each of them fires in its case and in no qu
 })
 
 test('every query of the dashboard is one, and only for the jobs that were picked', options, (t) => {
-  const queries = dashboardQueries()
+  const queries = dashboardQueries().map(({ expr }) => expr)
   assert.ok(queries.length > 20)
   const rules = queries.map((expr, at) => {
-    for (const [selector] of expr.matchAll(METRIC)) assert.ok(expr.includes(`${selector}{job=~"$job"`), expr)
+    for (const metric of metricsIn(expr)) assert.match(expr, new RegExp(`\\b${metric}\\w*\\{job=~"\\$job"`), expr)
     return { record: `dashboard:${at}`, expr: expr.replaceAll('$__rate_interval', '5m') }
   })
   const folder = mkdtempSync(join(tmpdir(), 'onceonly-rules-'))
@@ -78,20 +69,18 @@ test('every query of the dashboard is one, and only for the jobs that were picke
   assert.equal(status, 0, text)
 })
 
-const METRIC = /\b(?:onceonly|process|nodejs)_[a-z_]+\b/g
-
 test('every alert has a case, and every metric of alerts and dashboard exists', async () => {
   createTelemetry({ meter: createPrometheusMeter() })
   const rules = readFileSync(join(ops, 'alerts.yaml'), 'utf8')
   const cases = readFileSync(join(ops, 'alerts.test.yaml'), 'utf8')
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name)
-  assert.equal(alerts.length, 13)
+  assert.equal(alerts.length, 14)
   for (const name of alerts) assert.ok(cases.includes(`alertname: ${name}`), name)
   const ours = new Set([...(await everything()).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
-  const expressions = [...[...rules.matchAll(/expr: (.*)/g)].map(([, text = '']) => text), ...dashboardQueries()]
+  const expressions = [...ruleExpressions(), ...dashboardQueries().map(({ expr }) => expr)]
   assert.ok(expressions.length > 20)
   for (const text of expressions) {
-    const names = [...text.matchAll(METRIC)].map(([name]) => name.replace(/_(?:bucket|count|sum)$/, ''))
+    const names = metricsIn(text)
     assert.notEqual(names.length, 0, text)
     for (const name of names) assert.ok(ours.has(name), `${name} in ${text}`)
   }

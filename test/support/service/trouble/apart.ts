@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import { until } from '../../../../src/testing/until.ts'
 import { startOwn } from '../../own-server.ts'
 import { type Cluster, openCluster, type TestServer } from '../cluster.ts'
+import { publishAs } from './make-traffic.ts'
 import type { Made } from './trouble.ts'
 
 const MINUTE_MS = 60_000
@@ -31,6 +32,7 @@ export async function openApart(): Promise<Apart> {
     return (body['outbox'] as { readonly pending: number }).pending
   }
   await until('its event is published', pending, (count) => count === 0)
+  const dead = await refuseMessages(cluster)
   assert.equal((await server.send({ recipientPhone: '+4915100', message: 'Before' })).body.success, true)
   await emptied(env.ONCEONLY_CLAIMS)
   assert.equal((await server.send({ recipientPhone: '+4915100', message: 'After' })).body.success, true)
@@ -46,9 +48,23 @@ export async function openApart(): Promise<Apart> {
     server,
     claims: env.ONCEONLY_CLAIMS,
     // Nothing has an id of what is lost.
-    made: { lostClaims: '', lostLocks: sent.body.message?._id ?? '', lostBroker: 'without-broker' },
+    made: { ...dead, lostClaims: '', lostLocks: sent.body.message?._id ?? '', lostBroker: 'without-broker' },
     [Symbol.asyncDispose]: () => disposal.disposeAsync(),
   }
+}
+
+/** Two messages of one key, to a topic that the broker does not have. */
+async function refuseMessages(cluster: Cluster) {
+  const publish = (key: string) => publishAs(cluster, key, { topic: 'no.such.topic', key: 'team-7', body: null })
+  const deadMessage = await publish('refused-1')
+  const parkedKey = await publish('refused-2')
+  const count = async () => {
+    await cluster.advance(MINUTE_MS)
+    const [row] = await cluster.sql<{ readonly n: unknown }>('select count(*) as n from onceonly_outbox_dead')
+    return Number(row?.n)
+  }
+  await until('the relay gives both up', count, (dead) => dead === 2)
+  return { deadMessage, parkedKey }
 }
 
 /** As a failover to a replica that had nothing yet. */

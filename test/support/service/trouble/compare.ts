@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { until } from '../../../../src/testing/until.ts'
 import type { Commands } from '../../admin/cli/commands.ts'
 import { assertAlerts, type Observed, valueOf } from './alerts.ts'
 import type { ConsolePages } from './pages.ts'
 import type { Trouble } from './row.ts'
+import { assertServed } from './served.ts'
 import { type Made, type Place, troubles } from './trouble.ts'
 
 /** How one place is asked: the command line on its store, its console, its metrics. */
@@ -34,8 +36,10 @@ export async function compare<At extends Place>(
     here.map(([, trouble]) => trouble),
   )
   await assertOneList(asking)
-  for (const text of await asking.metrics()) assertMetrics(text)
-  await assertAlerts(promtool, observed)
+  const texts = await asking.metrics()
+  for (const text of texts) assertMetrics(promtool, text)
+  assertServed(promtool, at, texts)
+  assertAlerts(promtool, observed)
 }
 
 async function compareOne(
@@ -54,15 +58,15 @@ async function compareOne(
   const found = await commands.run('find', id === '' ? name : id, '--json')
   assert.equal(found.status, id === '' ? 1 : 0, `${name}: find ${id}: ${found.stdout}`)
   if (trouble.page !== null) await pages.see(pageOf(trouble.page, found.stdout), trouble.sees ?? shown)
-  const { metric, alert, above = 0 } = trouble
+  const { metric, alert, above = 0, lasts = false } = trouble
   if (metric === null) return []
   const counted = async () => Math.max(...(await metrics()).map((text) => valueOf(text, metric) ?? 0))
   const value = await until(`${name}: ${metric} counts it`, counted, (count) => count > above)
-  return [{ series: metric, value, alert }]
+  return [{ series: metric, value, alert, lasts }]
 }
 
 /** Commands whose path in the console is another word. */
-const renamed: Readonly<Record<string, string>> = { rooms: '/streams', queue: '/queues' }
+const renamed: Readonly<Record<string, string>> = { rooms: '/streams', queue: '/queues', outbox: '/events/outbox/dead' }
 
 /** `runs --state failed` is `/runs?state=failed` of the console: both run the same row of the table. */
 function pathOf(command: string): string {
@@ -84,15 +88,17 @@ function pageOf(page: string, found: string): string {
   return rows.map((row) => row.page).find((each) => each !== null) ?? ''
 }
 
-/** What grows for minutes raises a card as well, and that takes as long as the test happens to take. */
-const growing = /^(?:Outbox grows|Outbox falls behind|Dead letters increase|Stuck runs increase|Run queues grow)$/
+/** What lasts or grows for minutes raises a card as well, and that takes as long as the test happens to take. */
+const growing =
+  /^(?:Background work fails|Outbox grows|Outbox falls behind|Dead letters increase|Stuck runs increase|Run queues grow)$/
 
 /** The overview raises the cards of what was made, with their pages, and no others. */
 async function compareCards(pages: ConsolePages, here: readonly Trouble[]): Promise<void> {
   const wanted = new Map(
     here.flatMap(({ card, page, cardPage = page }) => (card === null ? [] : [[card, cardPage] as const])),
   )
-  const raised = async () => new Map([...(await pages.cards())].filter(([title]) => !growing.test(title)))
+  const raised = async () =>
+    new Map([...(await pages.cards())].filter(([title]) => wanted.has(title) || !growing.test(title)))
   const seen = await until('the overview raises the cards', raised, (cards) => cards.size >= wanted.size)
   assert.deepEqual(Object.fromEntries(seen), Object.fromEntries(wanted))
 }
@@ -112,7 +118,9 @@ async function assertOneList({ commands, console, metrics }: Asking): Promise<vo
   await until('the gauges count what the list has', sum, (count) => count === rows.length)
 }
 
-function assertMetrics(text: string): void {
+function assertMetrics(promtool: string, text: string): void {
+  const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], { encoding: 'utf8', input: text })
+  assert.deepEqual([status, stdout + stderr], [0, ''])
   assert.match(text, /^process_cpu_seconds_total /m)
   assert.match(text, /^nodejs_eventloop_active_seconds_total /m)
   for (const [line] of text.matchAll(/^[^#\n].*$/gm))

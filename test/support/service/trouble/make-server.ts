@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
-import type { SqlStore } from 'onceonly'
-import { createOutbox } from 'onceonly/outbox'
+import { limits } from 'onceonly'
 import { createEngine, defineQueue, defineRun, schedule } from 'onceonly/run'
 import { createMemoryStorage, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { claim } from '../../../../src/testing/conformance/requests.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { quietLedger } from '../../quiet-ledger.ts'
 import type { Cluster, TestServer } from '../cluster.ts'
+import { upload } from '../imports/upload.ts'
 import type { MailServer } from '../messages/mail.ts'
+import { begin } from '../outreach/campaigns.ts'
 import { makeLead, start, store, untilState } from '../outreach/outreach.ts'
+import { makeTraffic, publishAs } from './make-traffic.ts'
 import type { Made } from './trouble.ts'
 
 interface World {
@@ -25,6 +27,7 @@ export async function makeAtServer({ cluster, mail }: World): Promise<Made<'serv
   // 1. What needs an hour to go wrong: it passes at once.
   const aged = await makeAged(cluster, one)
   await cluster.advance(61 * MINUTES)
+  await makeTraffic(cluster, one)
   // 2. Everything else; first what an alert waits seconds for.
   return {
     ...aged,
@@ -32,21 +35,40 @@ export async function makeAtServer({ cluster, mail }: World): Promise<Made<'serv
     ...(await makeMessages(one, two, mail)),
     ...(await makeCommands(one)),
     ...(await makeRuns(one)),
-    brokenEvent: await breakEvent(cluster),
+    // An event without what its readers need.
+    brokenEvent: await publishAs(cluster, 'broken-1', { topic: 'SearchUploadSaved', body: { wrong: true } }),
   }
 }
 
-async function makeAged({ store: on }: Cluster, one: TestServer) {
+async function makeAged(cluster: Cluster, one: TestServer) {
+  const { store: on } = cluster
   const wanted = { projectId: 'p-1', searchName: 'Never', files: ['never.ris'] }
   const missingFile = String((await one.post('/api/imports', wanted)).body['searchId'])
+  const brokenFile = String((await one.post('/api/imports', { ...wanted, searchName: 'Broken' })).body['searchId'])
+  await upload(one, { searchId: brokenFile }, 'never.ris', new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 0]))
   // As a process leaves it that was killed: claimed, and never settled.
   const request = claim('dead-process')
   await on.claims.apply(request, CALL)
-  return { missingFile, deadProcess: request.id, ...(await makeForgotten(on)) }
+  const failedCampaign = await loseSequence(cluster, one)
+  return { missingFile, brokenFile, failedCampaign, deadProcess: request.id, ...(await makeForgotten(cluster)) }
+}
+
+/** A campaign that begins in an hour; meanwhile its sequence goes. */
+async function loseSequence({ sql, now }: Cluster, one: TestServer): Promise<string> {
+  const lead = await makeLead(one, { recipientEmail: 'campaign@example.com' })
+  const sequenceId = await store(one, 'Gone', [{ id: 'mail', type: 'email', template: 'For {{lead.email}}' }])
+  const startAt = new Date((await now()) + 60 * MINUTES).toISOString()
+  await begin(one, { sequenceId, leadIds: [lead], campaignId: 'gone-1', startAt })
+  await sql(`delete from outreach_versions where sequence_id = '${sequenceId}'`)
+  await sql(`delete from outreach_sequences where id = '${sequenceId}'`)
+  const { rows } = (await one.console('/runs?definition=campaign')).body as unknown as {
+    readonly rows: readonly { readonly runId: string }[]
+  }
+  return rows[0]?.runId ?? assert.fail('there is no campaign')
 }
 
 /** What the processes of another program leave behind that does not come back: a run, a schedule, runs in queues. */
-async function makeForgotten(on: Cluster['store']) {
+async function makeForgotten({ store: on, sql, now }: Cluster) {
   const forgotten = defineRun('forgotten', (run) => run.sleep('rest', 1 * MINUTES))
   const call = defineRun('call', (run) =>
     run.step('ring', () => {
@@ -71,7 +93,21 @@ async function makeForgotten(on: Cluster['store']) {
   await engine.enqueue(call, { queue: calls, key: 'acme', runId: 'call-2', input: null })
   const blocked = async () => (await engine.queues.list()).find(({ name }) => name === 'calls')?.blocked
   await until('its key has no place', blocked, (count) => count === 1)
-  return { stuckRun: 'stuck-1', lateSchedule: 'nightly', pausedQueue: 'mails', blockedQueue: 'calls' }
+  await engine.start(forgotten, { runId: 'parked-1', input: null })
+  await until('it sleeps', async () => (await engine.get('parked-1')).state === 'sleeping')
+  await engine.stop()
+  // As the last of several workers leaves it that died while they drove it, before it recorded anything.
+  await sql(
+    `update onceonly_runs set worker = 'gone', state = 'running', due_at = null, taken_at = ${await now()} + 1000,
+      takeovers = ${limits.runTakeovers - 1} where id = 'parked-1'`,
+  )
+  return {
+    parkedRun: 'parked-1',
+    stuckRun: 'stuck-1',
+    lateSchedule: 'nightly',
+    pausedQueue: 'mails',
+    blockedQueue: 'calls',
+  }
 }
 
 async function makeMessages(one: TestServer, two: TestServer, mail: MailServer) {
@@ -123,20 +159,6 @@ async function makeRuns(one: TestServer) {
     return runId
   }
   return { lostStep: await begin('lost', 'unknown'), failedRun: await begin('refused', 'failed') }
-}
-
-/** An event that another team publishes, without what its readers need. */
-async function breakEvent({ store: on }: Cluster): Promise<string> {
-  const ledger = quietLedger(on as SqlStore)
-  createOutbox({ ledger })
-  const publish = ledger.operation<null>({ name: 'other.publish', effect: 'transaction' })
-  const identity = { tenant: 'other', caller: 'team', key: 'broken-1' }
-  const messageId = await publish.run(identity, null, async (context) => {
-    await context.outbox.add({ topic: 'SearchUploadSaved', body: { wrong: true } })
-    return context.derive('outbox:0')
-  })
-  await ledger.stop()
-  return String(messageId)
 }
 
 async function cutRegion(one: TestServer): Promise<string> {

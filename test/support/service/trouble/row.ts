@@ -18,6 +18,8 @@ export interface Trouble {
   readonly metric: string | null
   /** What its value must be more than, for the alert to fire; 0, when left out. */
   readonly above?: number
+  /** It is counted again and again, and the alert fires of that only. */
+  readonly lasts?: true
   /** The rule that fires; null where no person is needed. */
   readonly alert: string | null
   /** How it ends. */

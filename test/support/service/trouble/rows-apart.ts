@@ -37,6 +37,27 @@ export const apartTroubles = {
     alert: 'OnceonlyDuplicateGuardError',
     end: 'by itself when the store is back; what was sent meanwhile had no lock, and the log names it',
   },
+  deadMessage: {
+    system: 'events',
+    what: 'The broker refuses a message for as long as it is tried',
+    command: 'unknowns',
+    page: '/records?view=unknowns',
+    card: 'Unknown outcomes, dead letters',
+    metric: 'onceonly_outbox_dead_letters',
+    alert: 'OnceonlyDeadLetters',
+    end: '`outbox redrive` after the fix, or `outbox purge`',
+  },
+  parkedKey: {
+    system: 'events',
+    what: 'Later messages of a key stand behind one that was given up',
+    command: 'outbox dead',
+    page: '/events',
+    sees: '1Parked keys',
+    card: null,
+    metric: 'onceonly_outbox_parked_keys',
+    alert: null,
+    end: 'with the dead letter: redriven in their order',
+  },
   lostBroker: {
     system: 'events',
     what: 'The broker cannot be reached',
@@ -52,6 +73,30 @@ export const apartTroubles = {
 } as const satisfies Readonly<Record<string, Trouble>>
 
 export const libraryTroubles = {
+  brokenSchedule: {
+    system: 'runs',
+    what: 'The input of a schedule throws: its tick is tried again and again',
+    command: 'history',
+    shows: '"backgroundFailures":0.',
+    page: '/overview',
+    sees: 'Background work fails',
+    card: 'Background work fails',
+    metric: 'onceonly_background_failures_total{operation="run"}',
+    above: 3,
+    lasts: true,
+    alert: 'OnceonlyBackgroundFails',
+    end: 'by itself when the cause is mended: the log names it; or `schedule pause`',
+  },
+  brokenCleanUp: {
+    system: 'runs',
+    what: 'A clean-up of a cancelled run fails',
+    command: 'runs --state failed',
+    page: '/runs?state=failed&since=1d',
+    card: 'Failed runs',
+    metric: 'onceonly_runs_left_total{operation="tidy",outcome="failed"}',
+    alert: null,
+    end: '`run resume` after the fix: it cleans up from there',
+  },
   staleLease: {
     system: 'commands',
     what: 'A process dies, and no other one does background work',
