@@ -5,6 +5,7 @@ import { isOnceError } from '../core/errors.ts'
 import { recordIdOf } from '../core/identity.ts'
 import type { Policy } from '../core/record.ts'
 import type { ClaimRequest, Grant, Settlement, SettleRequest } from '../core/request.ts'
+import type { RecordFilter, Store } from './port.ts'
 
 /** The requests of an ordinary command, for the tests of every store. */
 
@@ -50,4 +51,17 @@ export function watched<T>(answer: Awaitable<T>): { state: string; error: OnceEr
     },
   )
   return seen
+}
+
+const CALL = { timeoutMs: 60_000 }
+
+/** The keys of all records that fit, page by page. */
+export async function pagesOf({ queries }: Pick<Store, 'queries'>, filter: RecordFilter, limit: number) {
+  const pages: string[][] = []
+  for (let cursor: string | null = null; ; ) {
+    const page = await queries.list(filter, { limit, cursor }, CALL)
+    pages.push(page.rows.map(({ record }) => record.identity.key))
+    cursor = page.cursor
+    if (cursor === null) return pages
+  }
 }

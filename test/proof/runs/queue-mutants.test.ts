@@ -1,9 +1,5 @@
-import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { apart } from '../apart/apart.ts'
-import type { Mutant } from '../simulation/mutate.ts'
-import type * as Notice from './notice.ts'
-import type { Rule } from './simulation/parts.ts'
+import type { RuleMutant } from './notices.ts'
+import { mustNotice } from './notices.ts'
 
 /** Simulations within which each mutant must be noticed. Most take one or two. */
 const SEEDS = 40
@@ -12,7 +8,7 @@ const SIZE = { programs: 0, queued: 8 }
 const admission = 'src/runs/admission.ts'
 
 /** Every rule of queues, removed one at a time, with the rules of the simulation of which one is broken then. */
-const mutants: readonly (Mutant & { readonly rule: Rule | readonly Rule[] })[] = [
+const mutants: readonly RuleMutant[] = [
   {
     name: 'the runs of a queue are not counted',
     file: admission,
@@ -86,12 +82,4 @@ const mutants: readonly (Mutant & { readonly rule: Rule | readonly Rule[] })[] =
   },
 ]
 
-for (const { rule: expected, ...mutant } of mutants) {
-  test(`the simulation notices when ${mutant.name}`, async (context) => {
-    const module = import.meta.resolve('./notice.ts')
-    const noticed = await apart<typeof Notice, 'notice'>(module, 'notice', mutant, SIZE, SEEDS)
-    if (noticed === null) return assert.fail(`not noticed in ${SEEDS} simulations`)
-    context.diagnostic(`seed ${noticed.seed}: ${noticed.rule}: ${noticed.text.slice(0, 300)}`)
-    assert.ok([expected].flat().includes(noticed.rule as Rule), noticed.text)
-  })
-}
+mustNotice(mutants, SIZE, SEEDS)

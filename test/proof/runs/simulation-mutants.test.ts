@@ -1,16 +1,12 @@
-import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { apart } from '../apart/apart.ts'
-import type { Mutant } from '../simulation/mutate.ts'
-import type * as Notice from './notice.ts'
-import type { Rule } from './simulation/parts.ts'
+import type { RuleMutant } from './notices.ts'
+import { mustNotice } from './notices.ts'
 
 /** Simulations within which each mutant must be noticed. Most take one. */
 const SEEDS = 20
 const SIZE = { programs: 2, queued: 0, busyOperator: true }
 
 /** Rules of clean-ups, cancels, forks, attributes and continued runs, removed one at a time. */
-const mutants: readonly (Mutant & { readonly rule: Rule })[] = [
+const mutants: readonly RuleMutant[] = [
   {
     name: 'a clean-up is forgotten',
     file: 'src/runs/clean-up.ts',
@@ -62,12 +58,4 @@ const mutants: readonly (Mutant & { readonly rule: Rule })[] = [
   },
 ]
 
-for (const { rule: expected, ...mutant } of mutants) {
-  test(`the simulation notices when ${mutant.name}`, async (context) => {
-    const module = import.meta.resolve('./notice.ts')
-    const noticed = await apart<typeof Notice, 'notice'>(module, 'notice', mutant, SIZE, SEEDS)
-    if (noticed === null) return assert.fail(`not noticed in ${SEEDS} simulations`)
-    context.diagnostic(`seed ${noticed.seed}: ${noticed.rule}: ${noticed.text.slice(0, 300)}`)
-    assert.equal(noticed.rule, expected, noticed.text)
-  })
-}
+mustNotice(mutants, SIZE, SEEDS)

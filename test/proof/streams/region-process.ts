@@ -1,17 +1,9 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { postgresStore } from 'onceonly/postgres'
-import {
-  createNatsExchange,
-  createSocketServer,
-  createSqlOrderLog,
-  createSqlRoomLog,
-  createStreamRegion,
-} from 'onceonly/stream/server'
+import { createNatsExchange, createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
 import { Pool } from 'pg'
-import { WebSocketServer } from 'ws'
+import { serve } from '../../support/streams/serve.ts'
 import { quick } from '../../support/streams/world.ts'
 
 /** What a test starts, and kills: one region as a process of its own, on PostgreSQL and NATS. */
@@ -43,13 +35,5 @@ const region = createStreamRegion({
   peers: task.regions.filter((peer) => peer !== task.region),
   bounds: { ...quick, orderLeaseMs: 3_000, pullRetryCapMs: 500 },
 })
-const server = createServer()
-createSocketServer({
-  server,
-  path: '/socket',
-  WebSocketServer,
-  admit: async () => ({ kind: 'admitted', who: null }),
-  begin: (link) => region.connect(link),
-})
-await once(server.listen(task.port, '127.0.0.1'), 'listening')
+await serve(region, task.port)
 console.log('listening')

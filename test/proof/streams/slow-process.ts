@@ -1,9 +1,7 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { sqliteStore } from 'onceonly/sqlite'
-import { createSocketServer, createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
-import { WebSocketServer } from 'ws'
+import { createSqlOrderLog, createSqlRoomLog, createStreamRegion } from 'onceonly/stream/server'
+import { serve } from '../../support/streams/serve.ts'
 import { quick } from '../../support/streams/world.ts'
 
 /** What a test measures: a region as a process of its own, which says how much memory it holds whenever it is asked. */
@@ -23,15 +21,7 @@ const region = createStreamRegion({
   // silence. The newest entries, which all clients share, are few: what is measured belongs to the clients.
   bounds: { ...quick, aheadEntries: 1_000_000, aheadBytes: 1_000_000_000, tailEntries: 16, silenceMs: 600_000 },
 })
-const server = createServer()
-createSocketServer({
-  server,
-  path: '/socket',
-  WebSocketServer,
-  admit: async () => ({ kind: 'admitted', who: null }),
-  begin: (link) => region.connect(link),
-})
-await once(server.listen(0, '127.0.0.1'), 'listening')
+const server = await serve(region, 0)
 
 process.on('message', () => {
   for (let n = 0; n < 3; n++) globalThis.gc?.()

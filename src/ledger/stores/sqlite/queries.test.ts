@@ -4,7 +4,7 @@ import { applyAll } from '../../../testing/apply-all.ts'
 import { isOnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
 import type { Grant } from '../../core/request.ts'
-import type { RecordFilter } from '../../store/port.ts'
+import { pagesOf } from '../../store/test-requests.ts'
 import type { SqliteStore } from './index.ts'
 import { STEP_ROWS } from './tables.ts'
 import { CALL, claimIn, claimOf, freshStore, leaseOf, POLICY, settleOf } from './test-store.ts'
@@ -20,32 +20,22 @@ async function claimMany(store: SqliteStore, names: readonly string[], leaseMs =
 
 const numbered = (count: number, name = 'n') => Array.from({ length: count }, (_, index) => `${name} ${index}`)
 
-async function keysOf(store: SqliteStore, filter: RecordFilter, limit: number): Promise<string[][]> {
-  const pages: string[][] = []
-  for (let cursor: string | null = null; ; ) {
-    const page = await store.queries.list(filter, { limit, cursor }, CALL)
-    pages.push(page.rows.map(({ record }) => record.identity.key))
-    cursor = page.cursor
-    if (cursor === null) return pages
-  }
-}
-
 test('the list is newest first, in pages, and looks past whole steps of rows that do not fit', async (t) => {
   const store = freshStore(t)
   const claimed = await claimMany(store, numbered(2 * STEP_ROWS + 10))
   const grants = claimed.toSorted((a, b) => a.fence - b.fence)
   const names = grants.map(({ identity }) => identity.key)
   await applyAll(store, [settleOf(grants[3] as Grant), settleOf(grants[STEP_ROWS + 5] as Grant)], CALL)
-  const settled = await keysOf(store, { state: 'succeeded' }, 10)
+  const settled = await pagesOf(store, { state: 'succeeded' }, 10)
   assert.deepEqual(settled.flat(), [names[STEP_ROWS + 5], names[3]])
-  const all = await keysOf(store, { tenant: 'acme' }, 500)
+  const all = await pagesOf(store, { tenant: 'acme' }, 500)
   assert.deepEqual(all.flat(), names.toReversed())
-  assert.deepEqual((await keysOf(store, { tenant: 'acme' }, 3)).slice(0, 2), [
+  assert.deepEqual((await pagesOf(store, { tenant: 'acme' }, 3)).slice(0, 2), [
     names.slice(-3).toReversed(),
     names.slice(-6, -3).toReversed(),
   ])
-  assert.deepEqual((await keysOf(store, { key: 'n 7' }, 10)).flat(), ['n 7'])
-  assert.deepEqual((await keysOf(store, { caller: 'unknown' }, 10)).flat(), [])
+  assert.deepEqual((await pagesOf(store, { key: 'n 7' }, 10)).flat(), ['n 7'])
+  assert.deepEqual((await pagesOf(store, { caller: 'unknown' }, 10)).flat(), [])
 })
 
 test('counts go by state, and hide what is expired or vacant', async (t) => {

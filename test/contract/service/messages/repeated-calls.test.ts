@@ -10,16 +10,19 @@ import { openDelivery, sent } from '../../../support/service/messages/delivery.t
 
 const cut = new Error('cut')
 
+/** A provider that gives these answers, and then accepts everything. */
+function oneByOne(answers: readonly (Result | Error)[]): () => Promise<Result> {
+  const left = answers.values()
+  return async () => {
+    const answer = left.next().value ?? sent
+    if (answer instanceof Error) throw answer
+    return answer
+  }
+}
+
 test('a repeat that is refused as a call says nothing of the message', async () => {
   const answers: (Result | Error)[] = [cut, { kind: 'failed', error: '409: in progress', aboutCall: true }, sent]
-  await using world = await openDelivery(
-    async () => {
-      const answer = answers.shift() ?? sent
-      if (answer instanceof Error) throw answer
-      return answer
-    },
-    { dedups: true },
-  )
+  await using world = await openDelivery(oneByOne(answers), { dedups: true })
   assert.equal((await world.delivery.deliver(world.row)).status, 'unknown')
   // A delivery that waits for the outcome calls the provider at once.
   assert.equal((await world.delivery.deliver(world.row)).status, 'unknown', 'the first call may still be under way')
@@ -29,14 +32,7 @@ test('a repeat that is refused as a call says nothing of the message', async () 
 
 test('a repeat that is refused for what the message is ends it', async () => {
   const answers: (Result | Error)[] = [cut, { kind: 'failed', error: '422: no such number' }]
-  await using world = await openDelivery(
-    async () => {
-      const answer = answers.shift() ?? sent
-      if (answer instanceof Error) throw answer
-      return answer
-    },
-    { dedups: true },
-  )
+  await using world = await openDelivery(oneByOne(answers), { dedups: true })
   assert.equal((await world.delivery.deliver(world.row)).status, 'unknown')
   const { status, error } = await world.delivery.deliver(world.row)
   assert.deepEqual([status, error], ['failed', '422: no such number'])

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { limits } from '../../../../src/ledger/core/limits.ts'
-import type { RecordFilter } from '../../../../src/ledger/store/port.ts'
-import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import { pagesOf } from '../../../../src/ledger/store/test-requests.ts'
 import {
   byId,
   CALL,
@@ -19,16 +18,6 @@ import {
   settleOf,
   testPostgres,
 } from '../../../support/stores/postgres/store.ts'
-
-async function pagesOf(store: PostgresStore, filter: RecordFilter, limit: number): Promise<string[][]> {
-  const pages: string[][] = []
-  for (let cursor: string | null = null; ; ) {
-    const page = await store.queries.list(filter, { limit, cursor }, CALL)
-    pages.push(page.rows.map(({ record }) => record.identity.key))
-    cursor = page.cursor
-    if (cursor === null) return pages
-  }
-}
 
 testPostgres('records are listed newest first, page by page, by whatever filter', async (t) => {
   const store = await openStore(t)

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createClient, createCluster } from '@redis/client'
-import type { Store } from 'onceonly'
 import { createLedger } from 'onceonly'
 import { redisStore } from 'onceonly/redis'
-import { conformanceCases, runCase } from 'onceonly/testing'
 import { until } from '../../../../src/testing/until.ts'
 import { startOwn } from '../../../support/own-server.ts'
 import { pause, resume } from '../../../support/pause.ts'
+import { passKit } from '../../../support/stores/redis/kit.ts'
 
 test('the kit passes through `redis`; a server that is away, paused or restarted affects no other store', async (t) => {
   const servers = await startOwn('redis')
@@ -16,20 +15,7 @@ test('the kit passes through `redis`; a server that is away, paused or restarted
   if (server === undefined) return t.skip('there is no Redis server')
   // Settings of its own commands are not the store's.
   const client = createClient({ url: server.url }).withTypeMapping({ 36: Buffer })
-  let prefixes = 0
-  for (const each of conformanceCases({ histories: 1 })) {
-    const prefix = `node-redis:${++prefixes}`
-    const stores: Store[] = []
-    const another = async () => {
-      const store = redisStore(client, { prefix, testClock: true })
-      stores.push(store)
-      return store
-    }
-    const close = async () => {
-      for (const store of stores) await store.stop()
-    }
-    await runCase(each, async () => ({ store: await another(), another, close }))
-  }
+  await passKit(client, 'node-redis')
 
   const store = redisStore(client)
   const ledger = createLedger({ store, background: false })

@@ -5,11 +5,11 @@ import { Cluster, Redis } from 'ioredis'
 import type { Ledger, Store } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
 import { redisStore } from 'onceonly/redis'
-import { conformanceCases, runCase } from 'onceonly/testing'
 import { until } from '../../../../src/testing/until.ts'
 import type { Servers } from '../../../../tools/servers/index.ts'
 import { startRecipes } from '../../../../tools/servers/index.ts'
 import { redis } from '../../../../tools/servers/redis.ts'
+import { passKit } from '../../../support/stores/redis/kit.ts'
 
 const MIGRATE_MS = 60_000
 const SLOTS = 16_384
@@ -62,20 +62,7 @@ describe('a cluster of three nodes', () => {
   test('the kit passes, through the client of the cluster', async (t) => {
     const cluster = clusterOf(t)
     if (cluster === null) return
-    let prefixes = 0
-    for (const each of conformanceCases({ histories: 1 })) {
-      const prefix = `cluster:${++prefixes}`
-      const stores: Store[] = []
-      const another = async () => {
-        const store = redisStore(cluster, { prefix, testClock: true, buckets: 6 })
-        stores.push(store)
-        return store
-      }
-      const close = async () => {
-        for (const store of stores) await store.stop()
-      }
-      await runCase(each, async () => ({ store: await another(), another, close }))
-    }
+    await passKit(cluster, 'cluster', { buckets: 6 })
   })
 
   test('one node of the cluster that may lose or remove records is named', async (t) => {
