@@ -1,7 +1,9 @@
 import { type Admin, type Found, recordIdOf } from 'onceonly/admin'
 import { numberOf } from './escalations/escalation.ts'
+import { SEARCH_IMPORT } from './imports/saga.ts'
 import { deliveryOf } from './messages/delivery.ts'
 import { type MessageRow, messageColumns } from './messages/message.ts'
+import { CAMPAIGN_NAME, campaignRunId } from './outreach/campaigns/run.ts'
 import type { RequestRecords } from './requests.ts'
 import type { Base } from './store.ts'
 
@@ -14,7 +16,13 @@ interface Parts {
 /** Of each kind; an id that has more of them is no id. */
 const FOUND_MOST = 20
 
-/** What this server has under an id beside records and runs: its messages, escalations, imports and last requests. */
+/** As this server gives them to requests. */
+const REQUEST_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/**
+ * What this server has under an id beside records and runs: its messages, leads, escalations, imports, sequences, campaigns
+ * and last requests.
+ */
 export function createFind({ base: { sql }, admin, requests }: Parts): (id: string) => Promise<readonly Found[]> {
   async function messages(id: string): Promise<readonly Found[]> {
     const rows = await sql.query<MessageRow>(
@@ -63,19 +71,83 @@ export function createFind({ base: { sql }, admin, requests }: Parts): (id: stri
       project_id: string
       created_at: unknown
       state: string | null
+      saga: string | null
     }>(
-      `select s.workspace_id, s.project_id, s.created_at, j.state
-       from import_searches s left join import_jobs j on j.search_id = s.search_id where s.search_id = ?`,
-      [id],
+      `select s.workspace_id, s.project_id, s.created_at, j.state, i.id as saga
+       from import_searches s left join import_jobs j on j.search_id = s.search_id
+       left join onceonly_saga_instances i on i.saga = ? and i.id = s.search_id where s.search_id = ?`,
+      [SEARCH_IMPORT, id],
     )
-    return rows.map(({ workspace_id, project_id, created_at, state }) => ({
+    return rows.map(({ workspace_id, project_id, created_at, state, saga }) => ({
       kind: 'import',
       id,
       about: `into the project ${project_id}, of the workspace ${workspace_id}`,
       state: state ?? 'uploading',
       at: Number(created_at),
-      page: null,
-      look: null,
+      ...(saga === null ? noLinks : sagaLinks(id)),
+    }))
+  }
+
+  /** A person is known by a number or an address, too. Their page is that of what was last done for them. */
+  async function leads(id: string): Promise<readonly Found[]> {
+    const its = sql.lookup(id)
+    const rows = await sql.query<{ id: string; workspace_id: string; created_at: unknown }>(
+      `select id, workspace_id, created_at from leads where id = ? or phone = ? or email = ? limit ${FOUND_MOST}`,
+      [id, its, its],
+    )
+    return await Promise.all(
+      rows.map(async ({ id: lead, workspace_id, created_at }) => {
+        const [message] = await sql.query<MessageRow>(
+          `select ${messageColumns} from messages where lead_id = ? order by created_at desc, id desc limit 1`,
+          [lead],
+        )
+        const last = message === undefined ? 'without a message that is kept' : `last written to by ${message.id}`
+        return {
+          kind: 'lead',
+          id: lead,
+          about: `of the workspace ${workspace_id}, ${last}`,
+          state: null,
+          at: Number(created_at),
+          ...linksOf(message === undefined ? null : recordIdOf(deliveryOf(message))),
+        }
+      }),
+    )
+  }
+
+  async function sequences(id: string): Promise<readonly Found[]> {
+    const rows = await sql.query<{ id: string; workspace_id: string; version: unknown; at: unknown }>(
+      `select s.id, s.workspace_id, s.version, v.created_at as at from outreach_sequences s
+       left join outreach_versions v on v.sequence_id = s.id and v.version = s.version
+       where s.id = ? or s.name = ? limit ${FOUND_MOST}`,
+      [id, sql.lookup(id)],
+    )
+    return rows.map(({ id: sequence, workspace_id, version, at }) => ({
+      kind: 'sequence',
+      id: sequence,
+      about: `version ${Number(version)}, of the workspace ${workspace_id}; its page has the runs of its campaigns`,
+      state: null,
+      at: at === null ? null : Number(at),
+      page: `/runs?attributes=${encodeURIComponent(`sequence=${sequence}`)}`,
+      look: `onceonly runs --attributes '${JSON.stringify({ sequence })}'`,
+    }))
+  }
+
+  /** Inside, its run has the workspace before its id, and a word. */
+  async function campaigns(id: string): Promise<readonly Found[]> {
+    const ending = `/${campaignRunId(id)}`
+    const rows = await sql.query<{ id: string; state: string; started_at: unknown }>(
+      `select id, state, started_at from onceonly_runs
+       where definition = ? and substr(id, length(id) - length(cast(? as text)) + 1) = ? limit ${FOUND_MOST}`,
+      [CAMPAIGN_NAME, ending, ending],
+    )
+    return rows.map(({ id: runId, state, started_at }) => ({
+      kind: 'campaign',
+      id: runId,
+      about: 'a sequence for many leads',
+      state,
+      at: Number(started_at),
+      page: `/campaigns/${encodeURIComponent(runId)}`,
+      look: `onceonly run '${runId}'`,
     }))
   }
 
@@ -86,10 +158,28 @@ export function createFind({ base: { sql }, admin, requests }: Parts): (id: stri
     return [{ kind: 'request', id, about: operation, state: null, at, ...linksOf(record) }]
   }
 
-  return async (id) => [...asked(id), ...(await Promise.all([messages(id), escalations(id), imports(id)])).flat()]
+  return async (id) => {
+    const places = [messages, leads, escalations, imports, sequences, campaigns]
+    const found = [...asked(id), ...(await Promise.all(places.map((each) => each(id)))).flat()]
+    return found.length === 0 && REQUEST_ID.test(id) ? [notHere(id)] : found
+  }
+}
+
+/** Requests are in memory: the one that has this id may be another process's, or an older one. */
+function notHere(id: string): Found {
+  const about =
+    'if it is a request: none of the last of the server process that answers now. Look for `reqId` in the access log'
+  return { kind: 'request', id, about, state: null, at: null, ...noLinks }
+}
+
+const noLinks = { page: null, look: null }
+
+function sagaLinks(id: string): Pick<Found, 'page' | 'look'> {
+  const page = `/sagas/${SEARCH_IMPORT}/${encodeURIComponent(id)}`
+  return { page, look: `onceonly saga instance ${SEARCH_IMPORT} ${id}` }
 }
 
 function linksOf(record: string | null): Pick<Found, 'page' | 'look'> {
-  if (record === null) return { page: null, look: null }
+  if (record === null) return noLinks
   return { page: `/records/${record}`, look: `onceonly inspect --id ${record}` }
 }

@@ -126,7 +126,25 @@ describe('the log of a server', () => {
       const [message] = await found(each)
       assert.match(message ?? '', /^message \/records\/[0-9a-f]{32}$/, each)
     }
+    // A lead, by its id and by the number that a person gives; a sequence, a campaign and an import.
+    const leadId = String(body.leadId)
+    for (const each of [leadId, '+4915112345679'])
+      assert.match((await found(each)).join(), /^lead \/records\/[0-9a-f]{32}/, each)
+    const steps = [{ id: 'wait', type: 'wait', ms: 3_600_000 }]
+    const stored = await server.post('/api/sequences', { name: 'To be found', steps })
+    const sequenceId = String(stored.body['id'])
+    for (const each of [sequenceId, 'To be found'])
+      assert.deepEqual(await found(each), [`sequence /runs?attributes=sequence%3D${sequenceId}`])
+    const begun = await server.post('/api/campaigns', { campaignId: 'spring', sequenceId, leadIds: [leadId] })
+    assert.equal(begun.status, 201, begun.text)
+    assert.match((await found('spring')).join(), /^campaign \/campaigns\/[0-9a-f]{32}%2Fcampaign%20spring$/)
+    const wanted = { projectId: 'p-find', searchName: 'Found', files: ['a.ris'] }
+    const searchId = String((await server.post('/api/imports', wanted, { key: 'log-import' })).body['searchId'])
+    await until('its saga has begun', async () =>
+      (await found(searchId)).includes(`import /sagas/SearchImportJob/${searchId}`),
+    )
     assert.deepEqual(await found('nothing-has-this'), [])
+    assert.deepEqual(await found(crypto.randomUUID()), ['request null'], 'it may be a request of another process')
     assert.equal((await server.console('/find')).status, 400)
   })
 

@@ -6,6 +6,9 @@ import type { Texts } from './texts.ts'
 
 /** Characters of a stored response that are shown as text; JSON has all of it. */
 const STORED_CHARS_MOST = 2_000
+const NOT_FOUND =
+  'Nothing has this id: it was never used, or what had it was removed. What a server keeps in tables of its own, such as\n' +
+  'leads, imports and sequences, is found by its console (/console/find), and the ids of requests in its access log.'
 
 export const recordTexts: Texts = {
   status: ({ store, now, states, standing, lastHour, oldestLease }) => {
@@ -37,7 +40,7 @@ export const recordTexts: Texts = {
   search: ({ rows }) => cards(rows),
   find: ({ rows }) => {
     if (rows.length === 0)
-      return { text: 'Nothing has this id: it was never used, or what had it was removed.', status: 1 }
+      return { text: NOT_FOUND, status: 1 }
     const lines = rows.map(({ kind, about, state, at, look }) => [kind, state, about, iso(at), look])
     return table(['what', 'state', 'about', 'at', 'shown by'], lines, '')
   },
