@@ -43,7 +43,7 @@ import { enforceAccess } from './workspaces/authenticate.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
 import { createOwnData } from './workspaces/erase.ts'
 import { createQuotas } from './workspaces/quotas.ts'
-import { startRetention } from './workspaces/retention.ts'
+import { dueOf, startRetention } from './workspaces/retention.ts'
 import { migrations as workspaceTables } from './workspaces/schema.ts'
 import { createWorkspaces } from './workspaces/workspaces.ts'
 
@@ -148,7 +148,7 @@ export async function startService(config: Config): Promise<Service> {
     const shown = { runs, campaigns, streams, sagas, rooms, findings, find, own }
     live.push(addConsole(server, { admin, base, quotas, config, metrics, operatorToken, routes, ...shown }))
     const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
-    systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))
+    systems.push(startRetention({ sweeps, due: (all) => dueOf(base, all), everyMs: config.sweepEveryMs, log }))
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {

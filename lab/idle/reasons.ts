@@ -86,6 +86,16 @@ const reasons: readonly Reason[] = [
     why: 'every third of a lease of 30 s, because a process that dies says nothing',
   },
   {
+    pattern: /^SELECT line FROM onceonly_outbox_keys/,
+    what: 'which counters of keys are forgotten?',
+    why: 'every minute, a page of them: a counter is removed when its key was not used for long',
+  },
+  {
+    pattern: /from onceonly_run_queues q where q\.paused = 0/,
+    what: 'does a queue let a run in?',
+    why: 'about every 30 s, as a safety net',
+  },
+  {
     pattern: /AS looked|AS fence, fence AS floor|onceonly_tallies/,
     what: 'the sweep of records and counts',
     why: 'every minute while nothing ends and nothing is added',
@@ -101,16 +111,9 @@ const reasons: readonly Reason[] = [
     why: 'every minute for each table of the wings: a sweep begins only where something is to be removed',
   },
   {
-    pattern:
-      /^delete from (?:messages where id|message_originals where lock_hash|outreach_versions where \(sequence_id, version\)) in|^select id from leads where coalesce\(|^select run_id from outreach_runs where looked_at <=/,
-    what: 'retention of messages and outreach',
-    why: 'every minute: ONCEONLY_SWEEP_EVERY_MS',
-  },
-  {
-    pattern:
-      /^update import_uploads set promised = null|^select search_id from import_jobs where .* changed_at <=|^select s\.search_id from import_searches s left join|^delete from chat_(?:rooms|clients) where/,
-    what: 'retention of imports and chats',
-    why: 'every minute: ONCEONLY_SWEEP_EVERY_MS',
+    pattern: /^select place from \(select 0 as place, .* as retained where at <=/,
+    what: 'is anything of the systems past its retention?',
+    why: 'every minute: ONCEONLY_SWEEP_EVERY_MS; one question for all tables of the systems',
   },
 ]
 

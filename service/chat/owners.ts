@@ -57,6 +57,10 @@ export function createOwners(base: Base, quotas: Quotas, { namesMs }: Pick<ChatR
       // Of two who come at once with one name, one has it.
       return full ?? ((await ownerOf(workspaceId, client)) === caller ? null : TAKEN)
     },
-    sweep: rowSweep(base, 'chat clients', forget, [namesMs], SWEPT_NAMES),
+    sweep: rowSweep(base, 'chat clients', forget, {
+      values: [namesMs],
+      most: SWEPT_NAMES,
+      from: { text: 'select min(seen_at) from chat_clients', agoMs: namesMs },
+    }),
   }
 }

@@ -49,6 +49,10 @@ export function createKnownRooms(base: Base, quotas: Quotas, { namesMs }: Pick<C
         }),
       )
     },
-    sweep: rowSweep(base, 'chat rooms', forget, [namesMs], SWEPT_ROOMS),
+    sweep: rowSweep(base, 'chat rooms', forget, {
+      values: [namesMs],
+      most: SWEPT_ROOMS,
+      from: { text: 'select min(seen_at) from chat_rooms', agoMs: namesMs },
+    }),
   }
 }

@@ -90,6 +90,11 @@ export function importSweeps({ base, storage, config }: Parts): readonly Sweep[]
   return [
     {
       name: 'promised bytes',
+      from: {
+        text: `select 0 from import_uploads where promised is not null and stored_at is null
+          and search_id in (select search_id from import_jobs where ${ENDED}) limit 1`,
+        agoMs: 0,
+      },
       async step() {
         const gone = await sql.query(
           `update import_uploads set promised = null where promised is not null and stored_at is null
@@ -100,6 +105,10 @@ export function importSweeps({ base, storage, config }: Parts): readonly Sweep[]
     },
     {
       name: 'uploaded files',
+      from: {
+        text: `select min(changed_at) from import_jobs where ${ENDED} and files_removed = 0`,
+        agoMs: config.retainUploadsDays * DAY,
+      },
       async step() {
         const ids = await jobsBefore(config.retainUploadsDays, `${ENDED} and files_removed = 0`)
         let removed = 0
@@ -109,6 +118,11 @@ export function importSweeps({ base, storage, config }: Parts): readonly Sweep[]
     },
     {
       name: 'imports',
+      from: {
+        text: `select min(at) from (select min(changed_at) as at from import_jobs
+          union all select min(created_at) from import_searches) as oldest`,
+        agoMs: config.retainImportsDays * DAY,
+      },
       async step() {
         const days = config.retainImportsDays
         // One that has not come to its end for so long has lost its worker.

@@ -42,7 +42,8 @@ export function emptyLeads(
 export function leadSweep(base: Base, retainDays: number): Sweep {
   const used = 'coalesce(used_at, created_at)'
   const old = { text: `${used} <= ${base.sql.now} - ?`, values: [retainDays * DAY], order: `order by ${used}` }
-  return { name: 'leads', step: () => emptyLeads(base, old) }
+  const from = { text: `select ${used} from leads order by ${used} limit 1`, agoMs: retainDays * DAY }
+  return { name: 'leads', from, step: () => emptyLeads(base, old) }
 }
 
 /** Messages that one step removes. */
@@ -56,7 +57,9 @@ export function messageSweep(base: Base, retainDays: number): Sweep {
   const remove = `delete from messages where id in (
     select id from messages where status in ('sent', 'failed') and status_at <= ${base.sql.now} - ?
     order by status_at limit ? ${unheld(base)}) returning id`
-  return rowSweep(base, 'messages', remove, [retainDays * DAY], MESSAGES)
+  const agoMs = retainDays * DAY
+  const from = { text: `select min(status_at) from messages where status in ('sent', 'failed')`, agoMs }
+  return rowSweep(base, 'messages', remove, { values: [agoMs], most: MESSAGES, from })
 }
 
 /** Originals that one step removes. */
@@ -67,5 +70,6 @@ export function originalSweep(base: Base, windowMs: number): Sweep {
   const remove = `delete from message_originals where lock_hash in
     (select lock_hash from message_originals where created_at <= ${base.sql.now} - ? limit ? ${unheld(base)})
     returning lock_hash`
-  return rowSweep(base, 'originals', remove, [windowMs], ORIGINALS)
+  const from = { text: 'select min(created_at) from message_originals', agoMs: windowMs }
+  return rowSweep(base, 'originals', remove, { values: [windowMs], most: ORIGINALS, from })
 }

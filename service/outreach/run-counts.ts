@@ -49,6 +49,7 @@ export function createRunCounts(base: Base, quotas: Quotas): RunCounts {
     },
     sweep: (isKept) => ({
       name: 'counts of runs',
+      from: { text: 'select min(looked_at) from outreach_runs', agoMs: LOOK_EVERY_MS },
       async step() {
         const due = await sql.query<{ readonly run_id: string }>(
           `select run_id from outreach_runs where looked_at <= ${sql.now} - ? order by looked_at limit ?`,

@@ -55,7 +55,8 @@ export function versionSweep(base: Base): Sweep {
   const remove = `delete from outreach_versions where (sequence_id, version) in (
     select v.sequence_id, v.version from outreach_versions v join outreach_sequences s on s.id = v.sequence_id
     where v.created_at <= ${base.sql.now} - ? and v.version < s.version order by v.created_at limit ?) returning version`
-  return rowSweep(base, 'versions of sequences', remove, [SUPERSEDED_MS], VERSIONS)
+  const from = { text: 'select min(created_at) from outreach_versions', agoMs: SUPERSEDED_MS }
+  return rowSweep(base, 'versions of sequences', remove, { values: [SUPERSEDED_MS], most: VERSIONS, from })
 }
 
 /** One version; null where it is not kept any more, or was never there. */

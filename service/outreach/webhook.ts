@@ -71,5 +71,6 @@ const SLOTS = 500
 export function webhookSlotSweep(base: Base): Sweep {
   const remove = `delete from message_slots where (channel, slot) in (select channel, slot from message_slots
     where channel like '${ROOM}%' and free_at <= ${base.sql.now} - ? limit ? ${unheld(base)}) returning slot`
-  return rowSweep(base, 'slots of webhooks', remove, [UNUSED_MS], SLOTS)
+  const from = { text: `select min(free_at) from message_slots where channel like '${ROOM}%'`, agoMs: UNUSED_MS }
+  return rowSweep(base, 'slots of webhooks', remove, { values: [UNUSED_MS], most: SLOTS, from })
 }

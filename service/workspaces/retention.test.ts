@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLog } from '../logs.ts'
-import { startRetention } from './retention.ts'
+import { type Sweep, startRetention } from './retention.ts'
 
 const log = createLog({ logLevel: 'silent' })
+const due = async (sweeps: readonly Sweep[]) => sweeps
 
 test('a sweep continues while there is more, one that fails is retried, and others continue meanwhile', async () => {
   const steps: string[] = []
@@ -27,6 +28,7 @@ test('a sweep continues while there is more, one that fails is retried, and othe
         },
       },
     ],
+    due,
     everyMs: 1,
     log,
   })
@@ -39,11 +41,32 @@ test('a sweep continues while there is more, one that fails is retried, and othe
 })
 
 test('stopping does not wait for the next look, nor for the rest of a large sweep', async () => {
-  const idle = startRetention({ sweeps: [], everyMs: 3_600_000, log })
+  const idle = startRetention({ sweeps: [], due, everyMs: 3_600_000, log })
   await idle.stop()
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
   const endless = { name: 'endless', step: async () => (begin(), { removed: 1, more: true }) }
-  const busy = startRetention({ sweeps: [endless], everyMs: 1, log })
+  const busy = startRetention({ sweeps: [endless], due, everyMs: 1, log })
   await begun
   await busy.stop()
+})
+
+test('a sweep begins only where something may be past its retention, and a look that fails is made again', async () => {
+  const steps: string[] = []
+  const { promise: third, resolve } = Promise.withResolvers<void>()
+  const sweep = (name: string): Sweep => ({ name, step: async () => (steps.push(name), { removed: 0, more: false }) })
+  let looks = 0
+  const retention = startRetention({
+    sweeps: [sweep('messages'), sweep('leads')],
+    async due(sweeps) {
+      looks++
+      if (looks === 1) throw new Error('away')
+      if (looks === 4) resolve()
+      return sweeps.filter(({ name }) => looks === 3 && name === 'leads')
+    },
+    everyMs: 1,
+    log,
+  })
+  await third
+  await retention.stop()
+  assert.deepEqual(steps, ['leads'])
 })
