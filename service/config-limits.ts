@@ -13,6 +13,10 @@ const DAYS_MOST = 36_500
 const MESSAGE_DAYS_LEAST = 2
 /** What a region reads through when it looks for what a client lacks, and a page for what it shows. */
 const CHAT_MESSAGES_MOST = 50_000
+/** Ten years: as long as the law of most places wants anything to be kept. */
+const AUDIT_DAYS = 3_650
+/** What was done is looked into weeks later. */
+const AUDIT_DAYS_LEAST = 30
 /** A look costs a few short statements. */
 const SWEEP_MS_LEAST = 100
 const SWEEP_MS_MOST = 3_600_000
@@ -49,6 +53,13 @@ export const limitSettings = {
     most: CHAT_MESSAGES_MOST,
     about: 'messages that a room of the chat keeps at most, however young they are; a page loads all of them',
   }),
+  retainAuditDays: days('AUDIT', AUDIT_DAYS, AUDIT_DAYS_LEAST, 'days that a line of the audit of operators is kept'),
+  retainBusinessAuditDays: days(
+    'BUSINESS_AUDIT',
+    AUDIT_DAYS,
+    AUDIT_DAYS_LEAST,
+    'days that a line of the audit of escalations is kept',
+  ),
   sweepEveryMs: whole('ONCEONLY_SWEEP_EVERY_MS', 60_000, {
     least: SWEEP_MS_LEAST,
     most: SWEEP_MS_MOST,

@@ -7,6 +7,7 @@ import { frontLimits } from 'onceonly/http/limits'
 import type { Outbox } from 'onceonly/outbox'
 import type { Around } from 'onceonly/telemetry'
 import { adminOn } from './admin/admin.ts'
+import { operatorAuditSweep } from './admin/retention.ts'
 import { addAdmin } from './admin/routes.ts'
 import { addChat } from './chat/index.ts'
 import { migrations as chatTables } from './chat/schema.ts'
@@ -16,6 +17,7 @@ import { tokensOf } from './console/request.ts'
 import { addConsole } from './console/routes.ts'
 import { makeDemoCases } from './escalations/cases.ts'
 import { createNotices } from './escalations/notices.ts'
+import { auditSweep } from './escalations/retention.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
 import { createEvents } from './events/events.ts'
@@ -44,6 +46,7 @@ import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
 import { createOwnData } from './workspaces/erase.ts'
 import { createQuotas } from './workspaces/quotas.ts'
 import { dueOf, startRetention } from './workspaces/retention.ts'
+import { retentionRows } from './workspaces/retention-rows.ts'
 import { migrations as workspaceTables } from './workspaces/schema.ts'
 import { createWorkspaces } from './workspaces/workspaces.ts'
 
@@ -105,6 +108,7 @@ export async function startService(config: Config): Promise<Service> {
     if (config.demo) await makeDemoCases(base)
     const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
     const admin = adminOn({ once, leased, base })
+    await admin.kept.write(retentionRows(config))
     addAdmin(server, { once, base, admin, workspaces, testClock: config.testClock })
     const access = createConsoleAccess(tokensOf(config, operatorToken))
     addMetrics(server, { config, metrics, access })
@@ -147,7 +151,8 @@ export async function startService(config: Config): Promise<Service> {
     const own = createOwnData({ base, admin, imports: imports.removal })
     const shown = { runs, campaigns, streams, sagas, rooms, findings, find, own }
     live.push(addConsole(server, { admin, base, quotas, config, metrics, operatorToken, routes, ...shown }))
-    const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
+    const audits = [operatorAuditSweep(admin, config.retainAuditDays), auditSweep(base, config.retainBusinessAuditDays)]
+    const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps, ...audits]
     systems.push(startRetention({ sweeps, due: (all) => dueOf(base, all), everyMs: config.sweepEveryMs, log }))
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }

@@ -48,4 +48,6 @@ export const migrations: Migrations = [
     up: ({ types }) => tables(types.integer),
     encrypted: { case_escalations: { reason: 'secret' } },
   },
+  // For its sweep.
+  { version: 2, oldestCode: 1, up: () => ['create index escalation_audit_by_age on escalation_audit (at)'] },
 ]

@@ -6,6 +6,7 @@ import type { Admin } from '../core/admin.ts'
 import type { Actor } from '../core/audit.ts'
 import type { OwnData } from '../core/erase.ts'
 import type { Found } from '../core/find.ts'
+import type { RetentionRow } from '../core/kept.ts'
 import type { Arguments, Values } from './argument.ts'
 
 /** A viewer reads, and previews actions; an operator also acts, and sees stored contents. */
@@ -18,14 +19,7 @@ export interface StreamRooms {
   history(room: string, region: string): Promise<readonly ShivizEvent[] | null>
 }
 
-/** How long something is kept. */
-export interface RetentionRow {
-  readonly what: string
-  /** In words: `30 days after its end`. */
-  readonly kept: string
-  /** What changes it; null where it is fixed. */
-  readonly setting: string | null
-}
+export type { RetentionRow } from '../core/kept.ts'
 
 /** What an operator found out about a step of a run. */
 export interface StepResolution {

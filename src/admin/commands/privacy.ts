@@ -1,9 +1,10 @@
 import { sha256Hex } from '../../ledger/core/digest.ts'
-import { limits } from '../../ledger/core/limits.ts'
+import { HOUR, limits } from '../../ledger/core/limits.ts'
 import type { EncryptionStatus, StoreEncryption } from '../../ledger/store/encryption/status.ts'
 import { type ErasedOwner, nothingLeft } from '../core/erase.ts'
+import { HISTORY_MS } from '../core/history.ts'
 import { flag, oneOf, optional, text, type Values } from './argument.ts'
-import { act, type Context, given, read } from './command.ts'
+import { act, type Context, given, type RetentionRow, read } from './command.ts'
 import { badArgument, CommandRefused } from './refusal.ts'
 
 const CALL = { timeoutMs: limits.storeCallMs }
@@ -147,8 +148,11 @@ export const privacyCommands = {
     summary: 'how long what is stored is kept, and what changes that',
     arguments: {},
     path: '/retention',
-    async read({ retention }) {
-      return { rows: [...libraryRetention, ...(retention?.() ?? [])] }
+    async read({ admin, retention }) {
+      // A command line does not know the settings of servers: the last one that started wrote them down.
+      const own = retention?.() ?? (await admin.kept.read())
+      const named = new Set(own.map(({ what }) => what))
+      return { rows: [...libraryRetention.filter(({ what }) => !named.has(what)), ...own] }
     },
   }),
 }
@@ -159,5 +163,23 @@ const days = (ms: number) => `${ms / 86_400_000} days`
 const libraryRetention = [
   { what: 'records', kept: 'as their operation says, 7 days by default', setting: '`retainMs` of the operation' },
   { what: 'runs', kept: `${days(limits.runKeepMs)} after their end`, setting: null },
-  { what: 'audit of operators', kept: 'for good: it only grows', setting: null },
-] as const
+  {
+    what: 'events to publish',
+    kept: 'until they are; those that were given up, until an operator ends them',
+    setting: null,
+  },
+  { what: 'dead letters of consumers', kept: 'until an operator ends them', setting: null },
+  {
+    what: 'sagas',
+    kept: 'as their definition says, 7 days after their end by default',
+    setting: '`keepMs` of the saga',
+  },
+  {
+    what: 'rooms of streams',
+    kept: 'as their region says, 10 and 20 minutes by default',
+    setting: 'options of the region',
+  },
+  { what: 'sessions at the console', kept: '12 hours', setting: null },
+  { what: 'counts of each minute', kept: `${HISTORY_MS / HOUR} hours`, setting: null },
+  { what: 'audit of operators', kept: 'for good, unless a server removes it', setting: null },
+] as const satisfies readonly RetentionRow[]

@@ -22,7 +22,15 @@ import type { ScheduleOperator } from '../../runs/schedule-operator.ts'
 import { createScheduleOperator, noSuchSchedule } from '../../runs/schedule-operator.ts'
 import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
 import { STREAM_ROOM, streamTables } from '../../streams/log/sql-tables.ts'
-import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations, targetOf } from './audit.ts'
+import {
+  type Actor,
+  type Audit,
+  createAudit,
+  KEPT_ROWS_SINCE,
+  OPERATE_ROOM,
+  operateMigrations,
+  targetOf,
+} from './audit.ts'
 import { answerOf, type Card, cardOf, timelineOf, uncounted } from './card.ts'
 import { createDeadLetters, type DeadLetters, type Paging } from './dead-letters.ts'
 import { examine } from './doctor.ts'
@@ -31,6 +39,7 @@ import { answersOf, type Explanation, guardOf } from './explain.ts'
 import { createFind, type Found } from './find.ts'
 import type { Finding } from './finding.ts'
 import { createMemoryHistory, createSqlHistory, type HistoryStorage } from './history.ts'
+import { createKeptRows, type KeptRows, noKeptRows } from './kept.ts'
 import { noteRestored, type Restored } from './restored.ts'
 import { createRoomCheck, roomsOf } from './rooms.ts'
 import { createSagas, type Sagas } from './sagas.ts'
@@ -93,6 +102,8 @@ export interface Admin {
   readonly audit: Audit | null
   /** The session at a console. */
   readonly sessions: SessionStorage
+  /** How long servers on this store keep what stands in tables of their own. */
+  readonly kept: KeptRows
   /** What servers counted in each minute of the last day. */
   readonly history: HistoryStorage
   /** Does it and writes it down, where there is a place to write. */
@@ -201,6 +212,8 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     act,
     audit,
     sessions: sql === undefined || tables === null ? createMemorySessions() : createSqlSessions(sql, tables.prepare),
+    kept:
+      sql === undefined || tables === null ? noKeptRows : createKeptRows(sql, tables.prepare, () => hasKeptRows(sql)),
     history:
       sql === undefined || tables === null
         ? createMemoryHistory()
@@ -289,6 +302,12 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     doctor: () => examine(store),
     restored: (at) => noteRestored(store, at),
   }
+}
+
+/** The tables of an earlier version have no place for them. */
+async function hasKeptRows(sql: SqlStore['sql']): Promise<boolean> {
+  const rooms = await roomsOf(sql).catch(() => null)
+  return (rooms?.get(OPERATE_ROOM) ?? 0) >= KEPT_ROWS_SINCE
 }
 
 /** Rooms that no wing knows. */

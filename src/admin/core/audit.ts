@@ -1,7 +1,7 @@
 import { encodeValue } from '../../ledger/core/codec.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
-import type { Migration, SqlSeam } from '../../ledger/store/sql.ts'
+import type { Migration, RoomDialect, Script, SqlSeam } from '../../ledger/store/sql.ts'
 
 /** The operator of an action, and where it came from. */
 export interface Actor {
@@ -33,6 +33,8 @@ export interface Audit {
     readonly rows: readonly AuditEntry[]
     readonly cursor: string | null
   }>
+  /** Removes some of the lines that are older. Nothing else removes any: the table refuses it. */
+  sweep(keepMs: number): Promise<{ readonly removed: number; readonly more: boolean }>
 }
 
 export const OPERATE_ROOM = 'operate'
@@ -68,6 +70,38 @@ const history = (text: string, integer: string) => `CREATE TABLE onceonly_operat
   PRIMARY KEY (at, source)
 )`
 
+const REFUSAL = 'the audit is only appended to'
+
+/** Lines from before that time may be removed: a sweep says so in the transaction in which it removes them. */
+const end = (integer: string) => [
+  `CREATE TABLE onceonly_operator_audit_end (one ${integer} PRIMARY KEY, before_at ${integer} NOT NULL)`,
+  'INSERT INTO onceonly_operator_audit_end (one, before_at) VALUES (1, 0)',
+]
+const IS_KEPT = 'at >= (SELECT before_at FROM onceonly_operator_audit_end WHERE one = 1)'
+
+const untilItsEnd: Readonly<Record<RoomDialect['name'], readonly string[]>> = {
+  sqlite: [
+    'DROP TRIGGER onceonly_operator_audit_no_delete',
+    `CREATE TRIGGER onceonly_operator_audit_no_delete BEFORE DELETE ON onceonly_operator_audit
+      WHEN old.${IS_KEPT} BEGIN SELECT RAISE(ABORT, '${REFUSAL}'); END`,
+  ],
+  postgres: [
+    'DROP TRIGGER onceonly_operator_audit_append ON onceonly_operator_audit',
+    `CREATE TRIGGER onceonly_operator_audit_append BEFORE UPDATE OR TRUNCATE ON onceonly_operator_audit
+      FOR EACH STATEMENT EXECUTE FUNCTION onceonly_operator_audit_refuse()`,
+    `CREATE FUNCTION onceonly_operator_audit_refuse_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF old.${IS_KEPT} THEN RAISE EXCEPTION '${REFUSAL}'; END IF; RETURN old; END $$`,
+    `CREATE TRIGGER onceonly_operator_audit_keep BEFORE DELETE ON onceonly_operator_audit
+      FOR EACH ROW EXECUTE FUNCTION onceonly_operator_audit_refuse_kept()`,
+  ],
+}
+
+/** The version of these tables that has a place for what servers keep. */
+export const KEPT_ROWS_SINCE = 4
+/** What servers on this store keep for how long: for a command line that knows nothing of them. */
+const retention = (text: string) =>
+  `CREATE TABLE onceonly_operator_retention (what ${text} PRIMARY KEY, line ${text} NOT NULL)`
+
 export const operateMigrations: readonly Migration[] = [
   {
     version: 1,
@@ -76,7 +110,7 @@ export const operateMigrations: readonly Migration[] = [
     up: ({ types: { text, integer, position }, appendOnly }) => [
       table(text, integer, position),
       index,
-      ...appendOnly('onceonly_operator_audit', 'the audit is only appended to'),
+      ...appendOnly('onceonly_operator_audit', REFUSAL),
     ],
   },
   {
@@ -89,9 +123,16 @@ export const operateMigrations: readonly Migration[] = [
     oldestCode: 1,
     up: ({ types: { text, integer } }) => [history(text, integer)],
   },
+  {
+    version: KEPT_ROWS_SINCE,
+    oldestCode: 1,
+    up: ({ name, types: { text, integer } }) => [...end(integer), ...untilItsEnd[name], retention(text)],
+  },
 ]
 
 const NOTE_CHARS = 500
+/** Lines that one step removes. */
+const SWEPT_LINES = 500
 
 /** @param prepare brings the tables of `operateMigrations` up to date */
 export function createAudit(sql: SqlSeam, prepare: () => Promise<void>): Audit {
@@ -162,7 +203,26 @@ export function createAudit(sql: SqlSeam, prepare: () => Promise<void>): Audit {
       const last = rows.length === most ? rows.at(-1) : undefined
       return { rows: rows.map(entryOf), cursor: last === undefined ? null : String(last['seq']) }
     },
+    async sweep(keepMs) {
+      await prepare()
+      // In the order in which they were written: so the first one is the oldest.
+      const [first] = await sql.query(
+        `SELECT 1 AS old FROM (SELECT at FROM onceonly_operator_audit ORDER BY seq LIMIT 1) AS first
+         WHERE first.at < ${sql.now} - ?`,
+        [keepMs],
+      )
+      if (first === undefined) return { removed: 0, more: false }
+      const removed = await sql.script(() => removeOld(sql, keepMs))
+      return { removed, more: removed === SWEPT_LINES }
+    },
   }
+}
+
+function* removeOld({ now, dialect }: SqlSeam, keepMs: number): Script<number> {
+  yield { text: `UPDATE onceonly_operator_audit_end SET before_at = ${now} - ? WHERE one = 1`, values: [keepMs] }
+  const old = `SELECT seq FROM onceonly_operator_audit WHERE at < (SELECT before_at FROM onceonly_operator_audit_end)
+    ORDER BY seq LIMIT ${SWEPT_LINES} ${dialect.lock('for update skip locked')}`
+  return (yield { text: `DELETE FROM onceonly_operator_audit WHERE seq IN (${old}) RETURNING seq`, values: [] }).length
 }
 
 /** Always in one order, so that an action on an identity is found again. */

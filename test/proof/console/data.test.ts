@@ -28,7 +28,7 @@ test('retention, quotas and keys are shown; a person is erased after a preview, 
   await signIn(page, operatorToken)
   const retention = page.getByRole('region', { name: 'Retention' })
   await retention.getByRole('row', { name: /^chat messages 30 days ONCEONLY_RETAIN_CHAT_DAYS/ }).waitFor()
-  await retention.getByRole('row', { name: /^audit of operators for good/ }).waitFor()
+  await retention.getByRole('row', { name: /^audit of operators 3650 days ONCEONLY_RETAIN_AUDIT_DAYS/ }).waitFor()
   const quotas = page.getByRole('region', { name: 'Quotas' })
   await quotas.getByRole('progressbar', { name: '1 of 1,000,000 messages' }).waitFor()
   await quotas.getByRole('progressbar', { name: /of 2 GiB for messages and attachments$/ }).waitFor()

@@ -25,6 +25,8 @@ onEveryPlace('retention', (place) => {
       // Shorter than an unknown outcome waits for an operator.
       ONCEONLY_RETAIN_MESSAGES_DAYS: '10',
       ONCEONLY_RETAIN_LEADS_DAYS: '100',
+      ONCEONLY_RETAIN_AUDIT_DAYS: '400',
+      ONCEONLY_RETAIN_BUSINESS_AUDIT_DAYS: '300',
       ONCEONLY_UPLOADS: folder,
       ONCEONLY_TWILIO_URL: `http://AC1:secret@${new URL(sms.url).host}/Accounts/AC1/Messages.json?From=%2B15550100`,
     }
@@ -155,5 +157,29 @@ onEveryPlace('retention', (place) => {
     await cluster.sql(`insert into chat_rooms (workspace_id, room, seen_at) values ('demo', 'idle', 1)`)
     await until('it is forgotten', async () => (await count('chat_rooms')) === 0)
     assert.equal((await used())['rooms'], 0)
+  })
+
+  test('lines of both audits go at their time, and no other way', async () => {
+    const act = async (id: string) => {
+      const erased = { action: 'erase', what: 'person', id }
+      assert.equal((await one.asOperator('POST', '/api/console/actions', erased)).status, 200)
+    }
+    const asked = { caseId: 'CASE-103', targetQueue: 'BILLING' }
+    assert.equal((await one.post('/case-escalations', asked, { key: 'audited' })).status, 201)
+    await act('+49301')
+    const lines = await count('onceonly_operator_audit')
+    assert.ok(lines >= 2)
+    await cluster.advance(301 * DAY)
+    await until('the business audit has ended', async () => (await count('escalation_audit')) === 0)
+    assert.equal(await count('case_escalations'), 1, 'the escalation stays')
+    assert.equal(await count('onceonly_operator_audit'), lines)
+    await cluster.advance(100 * DAY)
+    await until('the old lines are gone', async () => (await count('onceonly_operator_audit')) === 0)
+    await act('+49302')
+    for (const text of ['delete from onceonly_operator_audit', "update onceonly_operator_audit set actor = 'x'"])
+      await assert.rejects(cluster.sql(text), /only appended to/)
+    const shown = await two.console('/retention')
+    assert.match(shown.text, /ONCEONLY_RETAIN_AUDIT_DAYS/)
+    assert.equal(shown.text.match(/"audit of operators"/g)?.length, 1)
   })
 })

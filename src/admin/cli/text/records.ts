@@ -39,8 +39,7 @@ export const recordTexts: Texts = {
   records: ({ rows }) => cards(rows),
   search: ({ rows }) => cards(rows),
   find: ({ rows }) => {
-    if (rows.length === 0)
-      return { text: NOT_FOUND, status: 1 }
+    if (rows.length === 0) return { text: NOT_FOUND, status: 1 }
     const lines = rows.map(({ kind, about, state, at, look }) => [kind, state, about, iso(at), look])
     return table(['what', 'state', 'about', 'at', 'shown by'], lines, '')
   },
