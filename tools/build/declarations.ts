@@ -113,7 +113,7 @@ function itemOf(declaration: ts.Declaration): Item | null {
 function prunedText(source: ts.SourceFile, kept: ReadonlySet<Item>): string {
   const parts = source.statements.map((statement) => {
     const names = namesOf(statement)
-    if (names === null) return kept.has(statement) || isBareImport(statement) ? statement.getFullText() : ''
+    if (names === null) return kept.has(statement) || isBareImport(statement) ? withoutTexts(statement) : ''
     const left = names.filter((name) => kept.has(name)).map((name) => name.getText())
     if (left.length === 0) return ''
     return left.length === names.length ? statement.getFullText() : withNames(statement, left)
@@ -122,6 +122,24 @@ function prunedText(source: ts.SourceFile, kept: ReadonlySet<Item>): string {
   if (whole === '') return ''
   const marked = /^export /m.test(whole) ? whole : `${whole}\nexport {};`
   return `${marked.replaceAll(/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4))}\n`
+}
+
+/** Tables of texts are declared with every text as a type, which no program compares: `string` is as good. */
+function withoutTexts(statement: ts.Statement): string {
+  if (!ts.isVariableStatement(statement)) return statement.getFullText()
+  const texts: ts.Node[] = []
+  const visit = (node: ts.Node): void => {
+    if (ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal) && node.literal.text.includes(' '))
+      texts.push(node)
+    ts.forEachChild(node, visit)
+  }
+  visit(statement)
+  const start = statement.getFullStart()
+  let whole = statement.getFullText()
+  for (const text of texts.toReversed()) {
+    whole = `${whole.slice(0, text.getStart() - start)}string${whole.slice(text.getEnd() - start)}`
+  }
+  return whole
 }
 
 function withNames(statement: ts.Statement, names: readonly string[]): string {

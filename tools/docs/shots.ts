@@ -1,14 +1,14 @@
-import { mkdirSync } from 'node:fs'
+import { globSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { root } from '../command.ts'
 import { startServers } from '../servers/index.ts'
 import { serve } from './serve.ts'
 
-/** Screenshots of the built site, for a person to look at: `node tools/docs/shots.ts [FOLDER] [PAGE …]`. */
+/** Screenshots of the built site, every page of it, for a person to look at: `tools/docs/shots.ts [FOLDER] [PAGE …]`. */
 const [folder = join(root, 'dist/shots'), ...named] = process.argv.slice(2)
-const pages =
-  named.length > 0 ? named : ['index', 'start', 'guides/http', 'comparison', 'reference/errors', 'api/index']
+const written = globSync('**/*.md', { cwd: join(root, 'docs') }).map((name) => name.replace(/\.md$/, ''))
+const pages = named.length > 0 ? named : [...written.toSorted(), 'api/index']
 const looks = {
   light: { viewport: { width: 1440, height: 900 }, colorScheme: 'light' },
   dark: { viewport: { width: 1440, height: 900 }, colorScheme: 'dark' },
