@@ -23,7 +23,13 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     'guides/gateway',
     'guides/write-a-store',
   ],
-  'Messages and runs': ['guides/events', 'guides/runs', 'guides/streams', 'guides/imports-from-s3'],
+  'Messages and runs': [
+    'guides/events',
+    'guides/runs',
+    'guides/streams',
+    'guides/stream-parts',
+    'guides/imports-from-s3',
+  ],
   Migrating: [
     'migrating/express-idempotency',
     'migrating/node-idempotency',

@@ -18,7 +18,7 @@ export interface KeyedSenderOptions<T> {
   /** And their bytes, by `sizeOf`. @default only their number counts */
   readonly mostPendingBytes?: number
   sizeOf?(message: T): number
-  /** @default memory only */
+  /** Where pending messages survive a restart. @default memory only */
   readonly storage?: KeyedStorage<T>
   /** What a restart found in the storage, in the order in which it was sent. @default nothing */
   readonly restored?: readonly Keyed<T>[]
