@@ -17,6 +17,7 @@ export interface KeyedSenderOptions<T> {
   readonly mostPending?: number
   /** And their bytes, by `sizeOf`. @default only their number counts */
   readonly mostPendingBytes?: number
+  /** The bytes of a message. @default 0 */
   sizeOf?(message: T): number
   /** Where pending messages survive a restart. @default memory only */
   readonly storage?: KeyedStorage<T>
