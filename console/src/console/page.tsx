@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { Asked } from '../parts/ask.ts'
+import { useScroll } from '../parts/scroll.tsx'
 import { Failed, Loading } from '../parts/states.tsx'
 
 interface PageProps {
@@ -31,8 +32,9 @@ interface CardBoxProps {
 }
 
 export function CardBox({ title, end, isFlush = false, children }: CardBoxProps) {
+  const scroll = useScroll<HTMLElement>()
   return (
-    <section class="card" aria-label={title}>
+    <section class="card" aria-label={title} {...scroll}>
       {title === undefined ? null : (
         <header>
           <h2>{title}</h2>

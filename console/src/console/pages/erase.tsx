@@ -31,7 +31,8 @@ export function EraseForm() {
   const [busy, setBusy] = useState(false)
   const look = async (event: Event) => {
     event.preventDefault()
-    if (what === null) return
+    // A button that is disabled loses the focus, which comes back to it after the dialog.
+    if (what === null || busy) return
     const of = { what, id: id.trim(), ...(what === 'person' && tenant.trim() !== '' ? { tenant: tenant.trim() } : {}) }
     setBusy(true)
     setErased(null)
@@ -62,9 +63,7 @@ export function EraseForm() {
         {what === 'person' ? (
           <Field id="erase-tenant" label="Only in this workspace; empty for all" value={tenant} change={within} />
         ) : null}
-        <button disabled={busy || what === null || id.trim() === ''}>
-          {busy ? 'Counting …' : 'Show what there is …'}
-        </button>
+        <button disabled={what === null || id.trim() === ''}>{busy ? 'Counting …' : 'Show what there is …'}</button>
         {refusal === null ? null : (
           <p class="notice bad" role="alert">
             {refusal}

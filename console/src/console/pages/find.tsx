@@ -30,8 +30,8 @@ export function FindPage({ id }: { readonly id: string }) {
             addressOf={placeOf}
             empty={`Nothing has the id “${id}”. It may be older than its record is kept.`}
             columns={[
-              { name: 'What', width: 'minmax(0, 1fr)', show: ({ kind }) => kind },
               { name: 'Id', width: 'minmax(0, 2fr)', show: (row) => <ShortId id={row.id} /> },
+              { name: 'What', width: 'minmax(0, 1fr)', show: ({ kind }) => kind },
               { name: 'About', width: 'minmax(0, 2fr)', isMinor: true, show: ({ about }) => about },
               {
                 name: 'State',

@@ -46,7 +46,7 @@ export function LetterDialog({ what, handles, actionOf, done, close }: LetterDia
           : `Preview: ${preview.length} ${preview.length === 1 ? 'dead letter' : 'dead letters'}`}
       </h3>
       {preview === null ? null : (
-        <ul class="preview">
+        <ul class="preview" tabIndex={0} aria-label="Preview">
           {preview.map((each, at) => (
             <li key={at}>{previewText(each)}</li>
           ))}

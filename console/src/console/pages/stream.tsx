@@ -2,6 +2,7 @@ import type { RoomCard } from 'onceonly/admin'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { addressOf, navigate } from '../../parts/router.ts'
+import { ScrollBox } from '../../parts/scroll.tsx'
 import { SpaceTime } from '../../parts/space-time.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/timeline.tsx'
@@ -77,9 +78,9 @@ function Detail({ stream, again }: { readonly stream: Stream; readonly again: ()
               {`An arrow means: who wrote this had seen that. The newest ${drawn.length} of ${history.length} messages.`}
               {textHidden ? ' Operators also see what was said.' : ''}
             </p>
-            <div class="scrolled">
+            <ScrollBox>
               <SpaceTime history={drawn} colour={({ host }) => (hosts.indexOf(host) % colours) + 1} />
-            </div>
+            </ScrollBox>
           </>
         )}
       </CardBox>
@@ -90,7 +91,7 @@ function Detail({ stream, again }: { readonly stream: Stream; readonly again: ()
 function RegionTable({ regions }: Pick<RoomCard, 'regions'>) {
   const now = useNow()
   return (
-    <div class="scrolled">
+    <ScrollBox>
       <table class="plain">
         <thead>
           <tr>
@@ -119,6 +120,6 @@ function RegionTable({ regions }: Pick<RoomCard, 'regions'>) {
           ))}
         </tbody>
       </table>
-    </div>
+    </ScrollBox>
   )
 }
