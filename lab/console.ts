@@ -33,12 +33,25 @@ const SHOWN_MS_MOST = 3_000
 const LOADED_MS_MOST = 15_000
 const PAUSE_MS = 40
 
-const titles = ['Overview', 'Records', 'Guard', 'Events', 'Sagas', 'Runs', 'Streams', 'Checklist', 'Audit'] as const
+const titles = [
+  'Overview',
+  'Records',
+  'Guard',
+  'Events',
+  'Sagas',
+  'Runs',
+  'Campaigns',
+  'Streams',
+  'Checklist',
+  'Data',
+  'Audit',
+] as const
 /** The first row of a list leads to one thing, and what happened to it. */
 const details = [
   ['Records', 'record'],
   ['Sagas', 'saga'],
   ['Runs', 'run'],
+  ['Campaigns', 'campaign'],
   ['Streams', 'room'],
 ] as const
 
@@ -135,6 +148,8 @@ async function allSystems(url: string, done: { requests: number; failed: number 
       { id: 'pause', type: 'wait', ms: 60_000 },
     ],
   })
+  const campaign = { campaignId: 'lab', sequenceId: sequence['id'], leadIds: [lead['leadId']] }
+  await ask('POST', '/api/campaigns', 'campaign', campaign)
   const clients = await Promise.all(
     ['tokyo', 'frankfurt'].map((region) =>
       createStreamClient({

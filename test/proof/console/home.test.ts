@@ -1,23 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { skip } from '../../support/browser.ts'
+import { systems } from '../../support/console/home.ts'
 import { openPages } from '../../support/service/pages.ts'
 
 const pages = openPages()
-
-/** What each promise looks like in its answers. */
-const systems = [
-  {
-    name: 'Messages',
-    button: 'Send twice',
-    verdict: /^Three requests, one message: msg_[\w-]+\.$/,
-    repeat: 'replayed',
-  },
-  { name: 'Escalations', button: 'Escalate twice', verdict: /^One escalation, ESC-\d+, of CASE-/, repeat: 'replayed' },
-  { name: 'Imports', button: 'Notify twice', verdict: /parsed once: 1 reference\.$/, repeat: 'duplicate' },
-  { name: 'Outreach', button: 'Replay a run', verdict: /^Replayed twice, nothing sent/, repeat: 'identical' },
-  { name: 'Chat', button: 'Cut a region', verdict: /the same messages in the same order\.$/, repeat: '2 messages' },
-] as const
 
 test('each of the five systems keeps its promise when its button is pressed, and again', { skip }, async () => {
   const { page, assertClean } = await pages.browser.open()

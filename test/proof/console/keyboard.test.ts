@@ -3,32 +3,13 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createLedger } from 'onceonly'
 import { sqliteStore } from 'onceonly/sqlite'
-import type { Page } from 'playwright-core'
 import { until } from '../../../src/testing/until.ts'
 import { skip } from '../../support/browser.ts'
+import { focused, tabTo } from '../../support/console/keys.ts'
 import { operatorToken } from '../../support/service/openapi/opened.ts'
 import { openPages } from '../../support/service/pages.ts'
 
 const pages = openPages()
-
-/** More stops than any page of the console has. */
-const STOPS = 120
-
-/** What has the focus, as a person would name it. */
-const focused = `(() => {
-  const at = document.activeElement
-  if (at === null || at === document.body) return ''
-  return at.getAttribute('aria-label') ?? at.labels?.[0]?.innerText ?? at.innerText ?? ''
-})()`
-
-/** Presses Tab until something of this name has the focus. */
-async function tabTo(page: Page, name: RegExp): Promise<void> {
-  for (let stop = 0; stop < STOPS; stop++) {
-    if (name.test(String(await page.evaluate(focused)))) return
-    await page.keyboard.press('Tab')
-  }
-  assert.fail(`Tab never reached ${name}`)
-}
 
 test('an unknown outcome is found and resolved without a mouse', { skip }, async () => {
   await using store = sqliteStore(join(pages.data, 'onceonly.db'), { testClock: true })

@@ -125,9 +125,10 @@ async function makeRoom({ url }: Filled): Promise<void> {
   await client.stop()
 }
 
+const numbers = (most: number) => `WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ${most})`
+
 /** By SQL: as rows they are made in seconds. */
 export async function makeMany({ store }: Filled): Promise<void> {
-  const numbers = (most: number) => `WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ${most})`
   const names = await columnsOf(store, 'onceonly_records')
   const own: Readonly<Record<string, string>> = {
     seq: '(SELECT max(seq) FROM onceonly_records) + n',
@@ -143,8 +144,13 @@ export async function makeMany({ store }: Filled): Promise<void> {
   const runNames = (await columnsOf(store, 'onceonly_runs')).filter((name) => name !== 'id')
   await store.sql.query(`INSERT INTO onceonly_runs (id, ${runNames.join(', ')}) ${numbers(many.runs)}
     SELECT 'shop/many-' || n, ${runNames.join(', ')} FROM n, onceonly_runs WHERE id = 'shop/deliver-1'`)
+  await makeLetters({ store }, many.deadLetters)
+}
+
+/** Dead letters of the outbox. */
+export async function makeLetters({ store }: Pick<Filled, 'store'>, count: number): Promise<void> {
   await store.sql.query(`INSERT INTO onceonly_outbox_dead (position, partition, number, added_at, bytes, line, id, topic,
-      key, headers, body, parked_at, attempts, reason) ${numbers(many.deadLetters)}
+      key, headers, body, parked_at, attempts, reason) ${numbers(count)}
     SELECT n, 0, NULL, 1, 2, 'line-' || n, 'dead-' || n, 'Many', NULL, '{}', '{}', 1, 3, 'refused' FROM n`)
 }
 
