@@ -11,6 +11,7 @@ const ODD = [
   'Who' + ' asks',
   'is ' + 'told',
   'goes ' + 'on',
+  'for ' + 'ever',
   'in' + ' vain',
   'shr' + 'ugs',
   'falls ' + 'in with',

@@ -12,6 +12,7 @@ const odd: readonly { readonly pattern: RegExp; readonly instead: string }[] = [
   { pattern: /\b[w]ho asks\b/gi, instead: 'say "the caller"' },
   { pattern: /\b(?:is|are|was|were|be|been|being) [t]old\b/gi, instead: 'say "gets", "learns" or "is notified"' },
   { pattern: /\b(?:goes|went) [o]n\b/gi, instead: 'say "continues"' },
+  { pattern: /\bfor [e]ver\b/gi, instead: 'say "forever"' },
   { pattern: /\bin [v]ain\b/gi, instead: 'say what does not happen' },
   { pattern: /\b[s]hrugs?\b/gi, instead: 'say "ignores"' },
   {

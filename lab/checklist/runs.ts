@@ -78,7 +78,7 @@ export const runs: readonly Row[] = [
         noticed: [
           {
             file: 'test/contract/runs/kept.test.ts',
-            name: 'results are kept for ninety days after the end, and those of a live run for ever',
+            name: 'results are kept for ninety days after the end, and those of a live run forever',
           },
         ],
       },

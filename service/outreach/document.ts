@@ -315,7 +315,7 @@ export const cancelRun = {
     409: { about: 'It had ended before' },
   },
   repeat: natural('runs.cancel', {
-    repeats: 'a cancelled run stays cancelled, and says so again',
+    repeats: 'a cancelled run stays cancelled, and is answered alike',
     businessUniqueness: 'A run ends once.',
     ...notes,
   }),

@@ -210,7 +210,7 @@ export const cancelCampaign = {
     409: { about: 'It had ended before' },
   },
   repeat: natural('campaigns.cancel', {
-    repeats: 'a cancelled campaign stays cancelled, and says so again',
+    repeats: 'a cancelled campaign stays cancelled, and is answered alike',
     businessUniqueness: 'A run ends once.',
     ...tests,
   }),

@@ -29,7 +29,7 @@ test('a response that was cut after its head was forwarded is requested again by
   assert.equal(wire.requests, 2)
 })
 
-test('an upstream that cuts every response is not called for ever', async (context) => {
+test('an upstream that cuts every response is not called forever', async (context) => {
   const wire = await openWire(context, () => cut)
   const world = await openGateway(context, wire.url, [rule])
   const answer = await world.ask()

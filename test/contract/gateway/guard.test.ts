@@ -193,7 +193,7 @@ test('a store that hangs keeps a request without a key for the deadline of its g
   const closed = world.ask({ path: '/closed', key: null })
   await until('all three wait for the store', () => deadlines.set === 3)
   assert.deepEqual([upstream.heads, deadlines.left], [0, 3])
-  // The store answers only after all three are answered: a request that waited longer would wait for ever.
+  // The store answers only after all three are answered: a request that waited longer would wait forever.
   deadlines.pass()
   assert.deepEqual(
     (await Promise.all(twins)).map(({ status, body, replayed }) => [status, body, replayed]),

@@ -147,7 +147,7 @@ onEveryRunStore('code between two steps is not taken for waiting, however long i
   await handle.result()
 })
 
-onEveryRunStore('a due retry of one branch is not forgotten while another one waits for ever', async (world) => {
+onEveryRunStore('a due retry of one branch is not forgotten while another one waits forever', async (world) => {
   let acts = 0
   const both = defineRun('both', (run) =>
     run.all('both', {

@@ -6,7 +6,7 @@ import { createHolding } from '../../../src/runs/holding.ts'
 import { until } from '../../../src/testing/until.ts'
 import { onEveryRunStore, watched } from '../../support/runs/world.ts'
 
-onEveryRunStore('results are kept for ninety days after the end, and those of a live run for ever', async (world) => {
+onEveryRunStore('results are kept for ninety days after the end, and those of a live run forever', async (world) => {
   const quick = defineRun('quick', (run) => run.step('act', () => 'done'))
   const long = defineRun('long', async (run) => {
     const first = await run.step('act', () => 'first')

@@ -220,7 +220,7 @@ onEveryRunStore('a replay that is not dry continues under the same keys, and ref
   assert.equal(keys.length, 1)
 })
 
-onEveryRunStore('a replay that waits for ever is ended, and what it left behind has no effect', async (world) => {
+onEveryRunStore('a replay that waits forever is ended, and what it left behind has no effect', async (world) => {
   const reached: string[] = []
   const waiting = Promise.withResolvers<void>()
   const done = Promise.withResolvers<unknown>()

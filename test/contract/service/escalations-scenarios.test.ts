@@ -20,7 +20,7 @@ import {
 } from '../../support/service/escalations.ts'
 import { loseAnswersOf } from './lossy.ts'
 
-/** On SQLite a duplicate waits for the writer, but not for ever: a busy machine counts these in a second or two. */
+/** On SQLite a duplicate waits for the writer, but not forever: a busy machine counts these in a second or two. */
 const BUSY_ROWS = 2_000_000
 
 const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed') === 'true'

@@ -144,7 +144,7 @@ onEveryPlace('the guard, with two processes', (place) => {
     await held.promise
     const startedAt = performance.now()
     const refused = await one.send(body, { key: 'p-1' })
-    // The original is held until this is answered: a request that waited for its end would wait for ever.
+    // The original is held until this is answered: a request that waited for its end would wait forever.
     const tookMs = performance.now() - startedAt
     assert.ok(tookMs >= 2.8 * seconds, String(tookMs))
     assert.equal(refused.status, 200)

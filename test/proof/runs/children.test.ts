@@ -213,7 +213,7 @@ onEveryRunStore(
   },
 )
 
-onEveryRunStore('a child that was removed fails its parent, which would wait for ever', async (world) => {
+onEveryRunStore('a child that was removed fails its parent, which would wait forever', async (world) => {
   const wait = defineRun('wait', (run) => run.waitFor('never'))
   const parent = defineRun('parent', (run) => run.child(wait, { input: null }))
   const { start, get, signal } = await world.engine({ runs: [parent, wait] })

@@ -208,7 +208,7 @@ describe('bad input leaves nothing behind', () => {
   }
 
   for (const name of Object.keys(slowSpeeches)) {
-    // A server that waited for the rest would wait for ever, or until the request is complete and valid.
+    // A server that waited for the rest would wait forever, or until the request is complete and valid.
     test(`${name}: 408, in time`, async () => {
       allSlow ??= speakSlowly()
       const said = (await allSlow).get(name)

@@ -205,7 +205,7 @@ const ledger: Mutant[] = [
     name: 'twins of one process run the failed attempt again',
     file: 'src/ledger/begin.ts',
     find: "if (landing.kind !== 'released') return",
-    // But not where it is still running, which would be asked for ever.
+    // But not where it is still running, which would be asked forever.
     replace:
       "if (landing.kind !== 'released' && (landing.kind !== 'refused' || landing.error.code === 'in_progress')) return",
   },

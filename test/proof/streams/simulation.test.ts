@@ -78,7 +78,7 @@ test("one's own receivers run in the simulator: each message once for each parti
   }
 })
 
-test('a receiver that throws for ever is found out', async () => {
+test('a receiver that throws forever is found out', async () => {
   const { failure } = await simulateStreams({
     seed: 1,
     clients: 2,

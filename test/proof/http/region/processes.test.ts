@@ -135,7 +135,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   const [warm = '', hanging = ''] = keys.filter(quickHome)
   assert.equal((await gateways[0]?.ask({ path: '/quick', key: warm }))?.status, 201)
   links[1]?.pause()
-  // Meanwhile a request whose rule would wait for ever: a silent link is given up.
+  // Meanwhile a request whose rule would wait forever: a silent link is given up.
   const [silent = ''] = keys.filter((key) => homeOf(key) === 'us' && key !== lost)
   const waiting = gateways[0]?.ask({ key: silent, headers })
   const hung = await gateways[0]?.ask({ path: '/quick', key: hanging })

@@ -8,7 +8,7 @@ const HEADS = 2 ** 17
 const SEATS = 2 ** 12
 
 /**
- * Two worlds with one key behave alike for ever, so that one of them is explored: processes are interchangeable, times
+ * Two worlds with one key behave alike forever, so that one of them is explored: processes are interchangeable, times
  * matter by their distance from now, fences and claim ids by their owner. This is what makes an unbounded
  * history finite. Keys are numbers, because tens of millions of them are made, and most of the time goes into them:
  * whatever differs is numbered as it comes, and four such numbers fit into one.

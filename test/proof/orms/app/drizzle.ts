@@ -45,7 +45,7 @@ export const drizzleRows = [
         transaction: (work) => db.transaction(work),
         nested: (tx, work) => tx.transaction(work),
         raw: async (tx, statement) => await tx.execute(sql.raw(statement)),
-        // postgres.js would wait for ever for a session that was ended.
+        // postgres.js would wait forever for a session that was ended.
         close: () => client.end({ timeout: 1 }),
       }
     },

@@ -41,7 +41,7 @@ export const mikroOrmRows = [
       },
       raw: (tx, text) => tx.execute(text),
       failBeforeCommit: () => void (hides = true),
-      // MikroORM never gives back a connection whose session was ended, and waits for it for ever.
+      // MikroORM never gives back a connection whose session was ended, and waits for it forever.
       close: () => Promise.race([orm.close(), new Promise<void>((resolve) => setTimeout(resolve, 1_000).unref())]),
     }
   }),

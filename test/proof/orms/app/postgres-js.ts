@@ -19,7 +19,7 @@ function rowOf(name: string, options: postgres.Options<{}>) {
           await tx.savepoint(work)
         },
         raw: async (tx, text) => await tx.unsafe(text),
-        // postgres.js would wait for ever for a session that was ended.
+        // postgres.js would wait forever for a session that was ended.
         close: () => sql.end({ timeout: 1 }),
       }
     },

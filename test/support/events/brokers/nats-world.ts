@@ -8,7 +8,7 @@ import type { BrokerClient, BrokerWorld } from './suite.ts'
 const ACK_WAIT_MS = 2_000
 /** Longer than a busy machine stalls, so that nothing is delivered twice where no consumer crashed. */
 export const PATIENT_ACK_WAIT_MS = 30_000
-/** Reconnects soon and for ever, because tests wait for it. */
+/** Reconnects soon and forever, because tests wait for it. */
 const RECONNECT = { maxReconnectAttempts: -1, reconnectTimeWait: 100 } as const
 
 export const natsUrl = process.env['ONCEONLY_TEST_NATS_URL']

@@ -220,7 +220,7 @@ export const operatorRules: Rules = {
     }
   },
 
-  'a business value belongs to its first owner for ever': (machine) => {
+  'a business value belongs to its first owner forever': (machine) => {
     const life = createLife(machine)
     const since = life.now
     const own = (owner: string, claimId: string): UniqueDecision => {
