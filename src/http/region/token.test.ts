@@ -11,7 +11,7 @@ const NOW = 1_000_000_000
 test('a token has its caller, and only what its region has signed', () => {
   const token = regionToken(secret, NOW, passage)
   const { nonce: _nonce, ...who } = readRegionToken(secret, NOW, token, seen) ?? { nonce: '' }
-  assert.deepEqual(who, { tenant: 'acme', caller: 'ann.of:eu' })
+  assert.deepEqual(who, { tenant: 'acme', caller: 'ann.of:eu', from: 'eu' })
   assert.notEqual(regionToken(secret, NOW, passage), token, 'no two are equal')
   assert.equal(readRegionToken('t'.repeat(32), NOW, token, seen), null)
   for (const other of [
