@@ -140,8 +140,8 @@ export const answersToRequests: readonly Row[] = [
       {
         without: 'a request is sent to the home of its key',
         file: 'src/http/protocol/elsewhere.ts',
-        find: 'const home = region.home(identity)\n  if (home === region.self) return null',
-        replace: 'const home = region.self\n  if (home === region.self) return null',
+        find: 'const home = region.homeOf(id)\n  const former',
+        replace: 'const home = region.self\n  const former',
         noticed: [
           {
             file: regions,
@@ -152,8 +152,11 @@ export const answersToRequests: readonly Row[] = [
       {
         without: 'nothing runs elsewhere while the home is away',
         file: 'src/http/protocol/elsewhere.ts',
-        find: 'return away(`The region',
-        replace: 'return null && (`The region',
+        find: "if (from === null) return { kind: 'answer', answer: await forwarded(region, coming, home, problems) }",
+        replace: `if (from === null) {
+    const answer = await forwarded(region, coming, home, problems)
+    return answer.status === 503 ? HERE : { kind: 'answer', answer }
+  }`,
         noticed: [
           {
             file: 'test/contract/http/region/away.test.ts',
@@ -164,8 +167,8 @@ export const answersToRequests: readonly Row[] = [
       {
         without: 'a request that was sent on once is not sent on again',
         file: 'src/http/protocol/elsewhere.ts',
-        find: "if (arrived) return away('The regions",
-        replace: "if (false) return away('The regions",
+        find: 'if (from === null) return {',
+        replace: 'if (from !== undefined) return {',
         noticed: [
           { file: regions, name: 'regions that do not agree about a home refuse, instead of sending in circles' },
         ],
