@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { parseArgs } from 'node:util'
 import { createRandom } from '../src/testing/random.ts'
 import { crowd } from '../test/proof/runs/crowd.ts'
@@ -6,7 +7,8 @@ import { startServers } from '../tools/servers/index.ts'
 
 /**
  * `npm run lab -- run-queues`: ten thousand runs of one queue over four processes, of which three are killed; its limits on
- * runs at once, in all and by key, its rate and its priorities are checked from the times in the journals.
+ * runs at once, in all and by key, its rate and its priorities are checked from the times in the journals, and that each of
+ * these limits was reached.
  */
 const { values } = parseArgs({
   options: {
@@ -22,6 +24,8 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
   },
 })
+
+type Limits = [concurrency: number, perKey: number, rate: number]
 
 const RATE_SPAN_MS = 5_000
 const PROGRESS_EVERY_MS = 5_000
@@ -40,17 +44,25 @@ try {
       console.log(`${kind}: ${ended} of ${values.runs} runs`)
     }
     try {
+      const [concurrency, perKey, limit] = [values.concurrency, values.perKey, values.rate].map(Number) as Limits
       const figures = await crowd(place, {
         runs: Number(values.runs),
         workers: Number(values.workers),
         kills: Number(values.kills),
-        concurrency: Number(values.concurrency),
-        perKey: Number(values.perKey),
-        rate: { limit: Number(values.rate), perMs: RATE_SPAN_MS },
+        concurrency,
+        perKey,
+        rate: { limit, perMs: RATE_SPAN_MS },
         random: createRandom(Number(values.seed)),
         progress,
       })
       console.log(`${kind}: ${JSON.stringify(figures)}: every limit held`)
+      // A limit that was never reached would not have been tried.
+      const { places, placesOfAKey, mostInSpan } = figures
+      assert.deepEqual(
+        { places, placesOfAKey, mostInSpan },
+        { places: concurrency, placesOfAKey: perKey, mostInSpan: limit },
+      )
+      console.log(`${kind}: every limit was reached`)
     } finally {
       await place.end()
     }

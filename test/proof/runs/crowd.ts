@@ -24,8 +24,9 @@ export interface CrowdOptions {
 export interface CrowdFigures {
   readonly runs: number
   readonly kills: number
-  /** The most that had begun and not ended. */
+  /** The most that had begun and not ended, in all and of one key. */
   readonly places: number
+  readonly placesOfAKey: number
   /** The most at work at once, in all and of one key: by the journals. */
   readonly most: number
   readonly mostOfAKey: number
@@ -158,7 +159,8 @@ function judge(views: readonly RunView[], { concurrency, perKey, rate }: CrowdOp
     rate.perMs,
   )
   const places = mostAtOnce(rows.map(({ place }) => place))
-  for (const those of byKey) assert.ok(mostAtOnce(those.map(({ place }) => place)) <= perKey)
+  const placesOfAKey = Math.max(...byKey.map((those) => mostAtOnce(those.map(({ place }) => place))))
+  assert.ok(placesOfAKey <= perKey)
   assert.ok(places <= concurrency && most <= concurrency && mostOfAKey <= perKey && mostInSpan <= rate.limit)
   // All of them waited before the first one began, and none waits for its key.
   const alone = rows.filter(({ index }) => isAlone(index))
@@ -170,7 +172,7 @@ function judge(views: readonly RunView[], { concurrency, perKey, rate }: CrowdOp
       compared += 1
     }
   }
-  return { places, most, mostOfAKey, mostInSpan, compared }
+  return { places, placesOfAKey, most, mostOfAKey, mostInSpan, compared }
 }
 
 /** An end and a begin at one time do not overlap. */
