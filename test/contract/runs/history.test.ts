@@ -8,6 +8,7 @@ import type { RunDefinition } from 'onceonly/run'
 import { defineRun, replayFixture } from 'onceonly/run'
 import { onEveryRunStore } from '../../support/runs/world.ts'
 import { journey } from './fixtures/journey.ts'
+import { tour } from './fixtures/tour.ts'
 
 const hello = journey()
 /** Kept from an earlier version of this code: it must go on to replay, whatever becomes of the journal's tables. */
@@ -65,6 +66,34 @@ test('a fixture of an earlier version replays under the code of today', async ()
     ],
   )
 })
+
+/** The steps of a tour, as far as each of them came. */
+const WAY = ['attributes', 'refund', 'way', 'way/train/ticket', 'leg', 'arrived', 'souvenir']
+const tours: readonly [name: string, steps: readonly string[]][] = [
+  ['continued', [...WAY, 'forget', 'card']],
+  ['ended', [...WAY, 'forget', 'card']],
+  ['failed', [...WAY, 'forget', 'card']],
+  ['cancelled', [...WAY, 'forget', 'card', 'home', '$cancel/forget/burn cards', '$cancel/refund/pay back']],
+  ['forked', [...WAY, 'forget', 'card']],
+]
+
+for (const [name, steps] of tours) {
+  test(`a run of runs of an earlier version, which has ${name}, replays under the code of today`, async () => {
+    const file = new URL(`./fixtures/tour-${name}.json`, import.meta.url)
+    const replay = await replayFixture(tour(), file)
+    assert.equal(replay.verdict, 'identical', JSON.stringify(replay, jsonable, 2))
+    assert.deepEqual([replay.performed, replay.steps.map(({ id }) => id)], [0, steps])
+    // And the fixture would show another way.
+    const changed = await replayFixture(tour('Ciao'), file)
+    assert.equal(changed.verdict, 'diverged')
+    assert.deepEqual(
+      changed.steps.find(({ id }) => id === 'card')?.diff.map(({ path }) => path),
+      ['$.text'],
+    )
+  })
+}
+
+const jsonable = (_name: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
 
 test('what is no fixture, or one of another definition, is refused with what to do', async () => {
   const cases: readonly [given: unknown, definition: RunDefinition<never, unknown>, text: RegExp][] = [
