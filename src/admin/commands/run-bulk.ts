@@ -83,7 +83,7 @@ function bulk(how: How, summary: string) {
       const done: BulkRun[] = []
       for (const run of rows) {
         done.push(run.result === 'would_change' ? await actOn(how, context, run) : run)
-        context.progress()
+        context.progress(done.length / rows.length)
       }
       return { rows: done, more }
     },

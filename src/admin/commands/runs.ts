@@ -7,6 +7,7 @@ import { FOUND_FAILED, resolution } from './record-actions.ts'
 import { notFound } from './refusal.ts'
 import { bulkRunCommands } from './run-bulk.ts'
 import { filtersOf, runFilter, runsOf } from './run-filter.ts'
+import { treeOf } from './run-tree.ts'
 
 /** A worker looks for due runs every few seconds. */
 const STUCK_MS = 5 * MINUTE
@@ -40,6 +41,14 @@ export const runCommands = {
     path: '/runs/:runId',
     read: (context, args) => runsOf(context).get(args.runId),
     forViewer: withoutContents,
+  }),
+  'run.tree': read({
+    summary: 'a run with its children, and theirs',
+    arguments: { runId },
+    words: ['runId'],
+    needs: ['runs'],
+    path: '/runs/:runId/tree',
+    read: (context, args) => treeOf(runsOf(context), args.runId),
   }),
   'run.replay': read({
     summary: "what today's code makes of a run",

@@ -16,6 +16,24 @@ export const runTexts: Texts = {
     return table(['run', 'definition', 'state', 'started', 'due', 'failure'], lines, 'No matches.')
   },
   run: runText,
+  'run.tree': ({ rows, more }) => {
+    const lines = rows.map((run) => [
+      `${'  '.repeat(run.depth)}${run.runId}`,
+      run.definition,
+      run.state,
+      iso(run.startedAt),
+      iso(run.endedAt),
+      run.continuedAs === null ? run.failure : `continues as ${run.continuedAs}`,
+    ])
+    const shown = table(['run', 'definition', 'state', 'started', 'ended', 'note'], lines, 'No runs.')
+    return more ? `${shown}\nIt has more runs: ask for the tree of one of them.` : shown
+  },
+  'run.fork': ({ runId }) => `${plain(runId)} was started.`,
+  'run.events': ({ events, ended, runId, state }) => {
+    const lines = events.map((event) => [event.cursor, iso(event.at), event.name, jsonText(event.value ?? null)])
+    const shown = table(['cursor', 'at', 'event', 'value'], lines, 'No events.')
+    return ended ? `${shown}\n${plain(runId)} has ended as ${state}.` : shown
+  },
   'run.cancel': () => 'Cancelled.',
   'run.resume': () => 'Resumed.',
   'run.retry': () => 'Tried now.',
@@ -25,12 +43,17 @@ export const runTexts: Texts = {
       each.name,
       each.run,
       `${each.cron} ${each.timezone}`,
-      each.paused ? 'paused' : iso(each.nextAt),
+      nextOf(each),
       each.lastRun,
       each.started,
       each.skipped,
+      each.failure?.message ?? null,
     ])
-    return table(['schedule', 'definition', 'cron', 'next', 'last run', 'started', 'skipped'], lines, 'No schedules.')
+    return table(
+      ['schedule', 'definition', 'cron', 'next', 'last run', 'started', 'skipped', 'failure'],
+      lines,
+      'No schedules.',
+    )
   },
   'schedule.pause': () => 'Paused.',
   'schedule.resume': () => 'Resumed.',
@@ -47,8 +70,10 @@ export const runTexts: Texts = {
       each.blocked,
       each.delayed,
       each.unknown,
+      iso(each.waitingSince),
     ])
-    const head = ['queue', 'state', 'running', 'at most', 'per key', 'rate', 'waiting', 'blocked', 'delayed', 'unknown']
+    const counts = ['running', 'at most', 'per key', 'rate', 'waiting', 'blocked', 'delayed', 'unknown']
+    const head = ['queue', 'state', ...counts, 'waiting since']
     return table(head, lines, 'No queues.')
   },
   'queue.pause': () => 'Paused.',
@@ -78,7 +103,7 @@ export function runText(run: AnswerOf<'run'>): string {
     step.state,
     step.attempts,
     step.key,
-    step.failures.at(-1)?.message ?? null,
+    step.child ?? step.failures.at(-1)?.message ?? null,
   ])
   return [
     pairs([
@@ -91,7 +116,47 @@ export function runText(run: AnswerOf<'run'>): string {
       ['input', jsonText(run.input)],
       ['result', run.result === undefined ? null : jsonText(run.result)],
       ['failure', run.failure === null ? null : plain(run.failure.message)],
+      ...relationsOf(run),
     ]),
-    table(['step', 'kind', 'state', 'attempts', 'key', 'last failure'], steps, 'No step is recorded.'),
+    table(['step', 'kind', 'state', 'attempts', 'key', 'child, or last failure'], steps, 'No step is recorded.'),
   ].join('\n\n')
+}
+
+/** Where it stands among other runs, and what is known of it besides; only what there is. */
+function relationsOf(run: AnswerOf<'run'>): [name: string, value: string][] {
+  const { queue, parent, restarts, forkedFrom, continuedAs, attributes, deadlineAt, cancelledAt } = run
+  const relations: [name: string, value: string | null][] = [
+    ['queue', queue && plain(placeOf(queue))],
+    ['parent', parent && plain(parent)],
+    ['restarts', restarts && plain(restarts)],
+    ['forked from', forkedFrom && plain(`${forkedFrom.runId} at ${forkedFrom.key}`)],
+    ['continued as', continuedAs && plain(continuedAs)],
+    ['attributes', Object.keys(attributes).length === 0 ? null : plain(jsonText(attributes))],
+    ['fails at', iso(deadlineAt)],
+    ['cancelled', iso(cancelledAt)],
+  ]
+  return relations.flatMap(([name, value]) => (value === null ? [] : [[name, value]]))
+}
+
+function placeOf({
+  name,
+  key,
+  priority,
+  dedupKey,
+  readyAt,
+  admittedAt,
+}: NonNullable<AnswerOf<'run'>['queue']>): string {
+  const parts = [
+    name,
+    key === '' ? null : `key ${key}`,
+    dedupKey === null ? null : `dedupKey ${dedupKey}`,
+    priority === 0 ? null : `priority ${priority}`,
+    admittedAt === null ? `waits since ${iso(readyAt)}` : `let in ${iso(admittedAt)}`,
+  ]
+  return parts.filter((part) => part !== null).join(', ')
+}
+
+function nextOf({ paused, failure, nextAt }: AnswerOf<'schedules'>[number]): string | null {
+  if (paused) return 'paused'
+  return failure === null ? iso(nextAt) : `cannot start, again at ${iso(failure.retryAt)}`
 }
