@@ -142,7 +142,7 @@ export function createDelivery({ ledger, base, channels, slots, sendTimeoutMs, w
     const call = calling(channel, outgoing, sendTimeoutMs * LATE_SHARE).finally(() => end(slot))
     const result = await within(call, sendTimeoutMs)
     if (result?.kind === 'not_now' && result.unreached === true) attempt.note({ calls: 0 })
-    if (result !== null) return outcomeOf(result, message, attempt.attemptNumber)
+    if (result !== null) return outcomeOf(result, message)
     keepListening(message, call, attempt.fence)
     throw coded(`The provider did not answer within ${sendTimeoutMs} ms`, 'timed_out')
   }
@@ -309,7 +309,7 @@ export function createDelivery({ ledger, base, channels, slots, sendTimeoutMs, w
 }
 
 /** The provider's answer in the words of an effect. */
-function outcomeOf(result: Result, row: MessageRow, attempt: number): Delivered {
+function outcomeOf(result: Result, row: MessageRow): Delivered {
   switch (result.kind) {
     case 'sent':
       return { providerMessageId: result.providerMessageId }
@@ -319,9 +319,10 @@ function outcomeOf(result: Result, row: MessageRow, attempt: number): Delivered 
       throw coded(result.error, result.code)
     case 'not_now': {
       const error = coded(result.error, result.code)
-      const backOffMs = Math.min(BACK_OFF_MS.first * 2 ** (attempt - 1), BACK_OFF_MS.most)
-      const retryAfterMs = Math.min(result.retryAfterMs ?? backOffMs, RETRY_AFTER_MOST_MS)
       const waitedMs = Number(row.status_at) - Number(row.created_at)
+      // Doubles what it has waited. Attempts are not counted: most of them may have been a wait for its turn under a rate.
+      const backOffMs = Math.min(Math.max(BACK_OFF_MS.first, waitedMs), BACK_OFF_MS.most)
+      const retryAfterMs = Math.min(result.retryAfterMs ?? backOffMs, RETRY_AFTER_MOST_MS)
       throw waitedMs + retryAfterMs > DELIVER_FOR_MS ? final(error) : notDone(error, { retryAfterMs })
     }
   }
