@@ -1,10 +1,17 @@
-import assert from 'node:assert/strict'
+import assert, { AssertionError } from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../../../src/testing/until.ts'
 import type { Cluster, TestServer } from '../../../support/service/cluster.ts'
-import { begin, campaignNow, type SeenCampaign, statesOf } from '../../../support/service/outreach/campaigns.ts'
-import type { Arrival, KeyedProvider, Mood } from '../../../support/service/outreach/keyed-provider.ts'
-import { makeLead, resolve, runNow, store } from '../../../support/service/outreach/outreach.ts'
+import type { MailServer } from '../../../support/service/messages/mail.ts'
+import {
+  begin,
+  campaignNow,
+  eventsOf,
+  type SeenCampaign,
+  statesOf,
+} from '../../../support/service/outreach/campaigns.ts'
+import type { KeyedProvider, Mood } from '../../../support/service/outreach/keyed-provider.ts'
+import { makeLead, resolve, runNow, type SeenRun, store } from '../../../support/service/outreach/outreach.ts'
 
 /** Calls of one span, as the servers have it (`ONCEONLY_OUTREACH_WEBHOOK_RATE`). */
 interface Pace {
@@ -12,14 +19,66 @@ interface Pace {
   readonly perMs: number
 }
 
+interface Lead {
+  readonly id: string
+  readonly email: string
+}
+
+/** Where the campaign goes, and what is known there. */
+export interface Target {
+  /** The step of the sequence. */
+  readonly step: { readonly id: string; readonly type: string }
+  readonly arrivals: readonly { readonly atMs: number }[]
+  /** How often it was done for a lead. */
+  countOf(lead: Lead): number
+  /** What an operator says of a step whose outcome is unknown. */
+  resolutionFor(lead: Lead): object
+}
+
+/** A provider that honours keys: what is tried again is done once. */
+export function atWebhook({ url, arrivals, effects }: KeyedProvider): Target {
+  return {
+    step: { id: 'hook', type: 'webhook', ...{ url: `${url}/in`, template: 'For {{lead.email}}' } },
+    arrivals,
+    countOf: ({ id }) => [...effects.values()].filter(({ leadId }) => leadId === id).length,
+    resolutionFor: () => ({ kind: 'not_done' }),
+  }
+}
+
+/** A mail server, which knows no keys: the operator looks into the mailbox. */
+export function atMail({ arrivals, mails }: MailServer): Target {
+  const countOf = ({ email }: Lead) => mails.filter(({ to }) => to === email).length
+  return {
+    step: { id: 'mail', type: 'email', ...{ template: 'For {{lead.email}}' } },
+    arrivals,
+    countOf,
+    resolutionFor: (lead) => (countOf(lead) > 0 ? { kind: 'succeeded', result: {} } : { kind: 'not_done' }),
+  }
+}
+
 interface Storm {
-  readonly provider: KeyedProvider
+  readonly target: Target
   readonly leads: number
   readonly kills: number
   readonly pace: Pace
   /** How long the campaign may take. */
   readonly boundMs: number
   readonly progress?: (line: string) => void
+}
+
+/** What was seen, after everything that must hold was found to hold. */
+export interface StormFigures {
+  readonly leads: number
+  readonly kills: number
+  /** Requests at the provider, refused ones included. */
+  readonly arrivals: number
+  /** The most within one span. */
+  readonly busiest: number
+  /** Steps that an operator resolved. */
+  readonly unknowns: number
+  /** Snapshots of the progress that a page has shown, and how often it had to connect. */
+  readonly snapshots: number
+  readonly connections: number
 }
 
 /** Of a hundred requests these are refused, carried out without an answer, or never answered. */
@@ -34,76 +93,115 @@ export function badMood(shares: { readonly refuse: number; readonly lose: number
 
 /**
  * A campaign while its processes are killed, at a provider that refuses, loses answers and says nothing. The provider is the
- * judge: no span has more arrivals than the rate, no lead has two effects, and what the campaign counts is what was done.
+ * judge: no span has more arrivals than the rate, no lead is reached twice, and what a page shows of it is what was done.
  */
-export async function campaignThroughKills(cluster: Cluster, storm: Storm): Promise<SeenCampaign> {
-  const { provider, leads, kills, boundMs, progress = () => {} } = storm
+export async function campaignThroughKills(cluster: Cluster, storm: Storm): Promise<StormFigures> {
+  const { target, kills, boundMs, pace, progress = () => {} } = storm
   const [server] = cluster.servers as [TestServer]
-  const leadIds = await leadsOf(server, leads)
-  const steps = [{ id: 'hook', type: 'webhook', url: `${provider.url}/in`, template: 'For {{lead.email}}' }]
-  const sequenceId = await store(server, 'Storm', steps)
-  const id = await begin(server, { sequenceId, leadIds, campaignId: 'storm' })
+  const name = `storm-${target.step.type}`
+  const leads = await leadsOf(server, name, storm.leads)
+  const sequenceId = await store(server, name, [target.step])
+  const id = await begin(server, { sequenceId, leadIds: leads.map((lead) => lead.id), campaignId: name })
+  const page = watchProgress(cluster, id)
   for (let kill = 1; kill <= kills; kill++) {
-    const before = provider.arrivals.length
-    const share = Math.max(1, Math.floor(leads / (kills + 1) / 2))
+    const before = target.arrivals.length
+    const share = Math.max(1, Math.floor(storm.leads / (kills + 1) / 2))
     await until(
       `${share} more arrivals before kill ${kill}`,
-      () => provider.arrivals.length - before,
-      (count) => count >= share || provider.effects.size === leads,
+      () => target.arrivals.length - before,
+      (count) => count >= share || leads.every((lead) => target.countOf(lead) > 0),
     )
     await cluster.servers[kill % cluster.servers.length]?.kill()
     await cluster.add()
-    progress(`${kill} of ${kills} kills, ${provider.arrivals.length} arrivals, ${provider.effects.size} effects`)
+    progress(`${kill} of ${kills} kills, ${target.arrivals.length} arrivals`)
   }
-  const ended = await untilEnded(cluster, id, leadIds, boundMs)
-  judge(provider, leadIds, storm.pace)
-  assert.deepEqual([ended.state, ended.leads, statesOf(ended)], ['succeeded', leads, { succeeded: leads }])
-  return ended
+  const { ended, unknowns } = await untilEnded(cluster, id, storm, leads, boundMs)
+  assert.deepEqual([ended.state, ended.leads], ['succeeded', storm.leads])
+  assert.deepEqual(statesOf(ended), { succeeded: storm.leads })
+  const wrong = leads.filter((lead) => target.countOf(lead) !== 1)
+  assert.deepEqual(wrong, [], 'each lead is reached once')
+  const most = busiest(target.arrivals, pace.perMs)
+  assert.ok(most <= pace.limit, `${most} arrivals within ${pace.perMs} ms, and the rate is ${pace.limit}`)
+  const { shown, connections } = await page
+  assert.equal(shown.at(-1), storm.leads, 'the page has seen the end')
+  assert.deepEqual(
+    shown,
+    shown.toSorted((a, b) => a - b),
+    'progress goes one way',
+  )
+  const seen = { snapshots: shown.length, connections }
+  return { leads: storm.leads, kills, arrivals: target.arrivals.length, busiest: most, unknowns, ...seen }
 }
 
 /** A few at a time: one process accepts them all. */
-async function leadsOf(server: TestServer, count: number): Promise<readonly string[]> {
-  const ids: string[] = []
+async function leadsOf(server: TestServer, name: string, count: number): Promise<readonly Lead[]> {
+  const leads: Lead[] = []
   for (let at = 0; at < count; at += 20) {
-    const some = Array.from({ length: Math.min(20, count - at) }, (_, n) => `storm${at + n}@example.com`)
-    ids.push(...(await Promise.all(some.map((recipientEmail) => makeLead(server, { recipientEmail })))))
+    const emails = Array.from({ length: Math.min(20, count - at) }, (_, n) => `${name}${at + n}@example.com`)
+    const some = emails.map(async (email) => ({ id: await makeLead(server, { recipientEmail: email }), email }))
+    leads.push(...(await Promise.all(some)))
   }
-  return ids
+  return leads
 }
+
+/** Follows the stream as a page does: at another process when its own has died, behind the last event that it saw. */
+async function watchProgress(cluster: Cluster, id: string): Promise<{ shown: number[]; connections: number }> {
+  const shown: number[] = []
+  let last: number | undefined
+  for (let connections = 1; ; connections++) {
+    const server = cluster.servers[connections % cluster.servers.length] as TestServer
+    try {
+      for await (const event of eventsOf(server, `/api/campaigns/${id}/events`, last)) {
+        last = event.id
+        if (event.name === 'progress') {
+          const { progress } = event.data as Pick<SeenCampaign, 'progress'>
+          shown.push(progress['succeeded'] ?? 0)
+        }
+        if (event.name !== ':ended') continue
+        assert.equal(event.data['state'], 'succeeded')
+        return { shown, connections }
+      }
+    } catch (error) {
+      if (error instanceof AssertionError) throw error
+    }
+    await sleep(LOOK_MS)
+  }
+}
+
+const LOOK_MS = 200
 
 /** What is unknown is looked up at the provider, as an operator would. */
-async function untilEnded(cluster: Cluster, id: string, leadIds: readonly string[], boundMs: number) {
+async function untilEnded(
+  cluster: Cluster,
+  id: string,
+  { target }: Storm,
+  leads: readonly Lead[],
+  boundMs: number,
+): Promise<{ ended: SeenCampaign; unknowns: number }> {
   const giveUpMs = performance.now() + boundMs
-  for (;;) {
+  const byId = new Map(leads.map((lead) => [lead.id, lead]))
+  for (let unknowns = 0; ; ) {
     const [server] = cluster.servers as [TestServer]
-    const now = await campaignNow(server, id)
-    if (now.state === 'succeeded' || now.state === 'failed') return now
-    assert.ok(performance.now() < giveUpMs, `the campaign has not ended: ${JSON.stringify(statesOf(now))}`)
-    if ((now.progress['unknown'] ?? 0) > 0) await resolveUnknowns(server, id, leadIds)
-    await sleep(200)
+    const ended = await campaignNow(server, id)
+    if (ended.state === 'succeeded' || ended.state === 'failed') return { ended, unknowns }
+    assert.ok(performance.now() < giveUpMs, `the campaign has not ended: ${JSON.stringify(statesOf(ended))}`)
+    const { runs } = (await server.get('/api/runs?state=unknown')).body as unknown as {
+      readonly runs: readonly SeenRun[]
+    }
+    for (const { runId } of runs) {
+      const run = await runNow(server, runId)
+      const lead = byId.get(run.leadId)
+      const step = run.steps.find(({ state }) => state === 'unknown')
+      if (step === undefined || lead === undefined) continue
+      const { status } = await resolve(server, run, step.id, target.resolutionFor(lead))
+      if (status === 200) unknowns += 1
+    }
+    await sleep(LOOK_MS)
   }
-}
-
-async function resolveUnknowns(server: TestServer, id: string, leadIds: readonly string[]): Promise<void> {
-  for (const leadId of leadIds) {
-    const run = await runNow(server, `${id}.${leadId}`)
-    const step = run.steps.find(({ state }) => state === 'unknown')
-    if (step !== undefined) await resolve(server, run, step.id, { kind: 'not_done' })
-  }
-}
-
-function judge({ arrivals, effects }: KeyedProvider, leadIds: readonly string[], pace: Pace): void {
-  assert.deepEqual(
-    [...effects.values()].map(({ leadId }) => leadId).toSorted(),
-    leadIds.toSorted(),
-    'one effect for each',
-  )
-  const most = busiest(arrivals, pace.perMs)
-  assert.ok(most <= pace.limit, `${most} arrivals within ${pace.perMs} ms, and the rate is ${pace.limit}`)
 }
 
 /** The most arrivals of any span, wherever it begins. */
-function busiest(arrivals: readonly Arrival[], perMs: number): number {
+function busiest(arrivals: Target['arrivals'], perMs: number): number {
   const times = arrivals.map(({ atMs }) => atMs).toSorted((a, b) => a - b)
   let first = 0
   let most = 0

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SMTPServer } from 'smtp-server'
+import type { Mood } from '../outreach/keyed-provider.ts'
 
 export interface Mail {
   readonly to: string
@@ -15,6 +16,8 @@ export interface Mail {
 /** A real mail server. How it treats a mail depends on the name that it is sent to. */
 export interface MailServer extends AsyncDisposable {
   readonly url: string
+  /** When each was announced, also those that were refused. */
+  readonly arrivals: readonly { readonly atMs: number }[]
   /** Every mail that arrived whole, whatever was answered. */
   readonly mails: readonly Mail[]
   sentTo(subject: string): readonly Mail[]
@@ -23,8 +26,12 @@ export interface MailServer extends AsyncDisposable {
 }
 
 /** Behaviours by the part before the `@`: `refused`, `later`, `lost`, `held`; every other address is served. */
-export async function startMail(answerMs: () => number = () => 0): Promise<MailServer> {
+export async function startMail(
+  answerMs: () => number = () => 0,
+  moodOf: () => Mood = () => 'answer',
+): Promise<MailServer> {
   const mails: Mail[] = []
+  const arrivals: { readonly atMs: number }[] = []
   let letGo = () => {}
   const held = new Promise<void>((resolve) => {
     letGo = resolve
@@ -35,9 +42,15 @@ export async function startMail(answerMs: () => number = () => 0): Promise<MailS
     logger: false,
     closeTimeout: 100,
     onRcptTo(address, _session, done) {
+      arrivals.push({ atMs: performance.now() })
       const who = address.address.split('@')[0]
       if (who === 'refused') return done(Object.assign(new Error('No such person'), { responseCode: 550 }))
-      return done(who === 'later' ? Object.assign(new Error('Come back later'), { responseCode: 451 }) : null)
+      const mood = moodOf()
+      return done(
+        who === 'later' || mood === 'refuse'
+          ? Object.assign(new Error('Come back later'), { responseCode: 451 })
+          : null,
+      )
     },
     async onData(stream, session, done) {
       const raw = await text(stream).catch(() => '')
@@ -47,7 +60,9 @@ export async function startMail(answerMs: () => number = () => 0): Promise<MailS
       if (!raw.includes('\r\n\r\n') || messageId === '') return done(new Error('The mail is not whole'))
       mails.push({ to, subject, messageId, raw })
       if (to.startsWith('held@')) await held
-      if (to.startsWith('lost@')) {
+      const mood = moodOf()
+      if (mood === 'hang') return undefined
+      if (to.startsWith('lost@') || mood === 'lose') {
         for (const connection of server.connections) if (connection.session === session) connection.close()
         return undefined
       }
@@ -61,6 +76,7 @@ export async function startMail(answerMs: () => number = () => 0): Promise<MailS
   const { port } = server.server.address() as AddressInfo
   return {
     url: `smtp://127.0.0.1:${port}`,
+    arrivals,
     mails,
     sentTo: (subject) => mails.filter((mail) => mail.subject === subject),
     letGo,
