@@ -27,7 +27,7 @@ interface Lead {
 /** Where the campaign goes, and what is known there. */
 export interface Target {
   /** The step of the sequence. */
-  readonly step: { readonly id: string; readonly type: string }
+  readonly step: { readonly id: string; readonly type: string; readonly template: string; readonly url?: string }
   readonly arrivals: readonly { readonly atMs: number }[]
   /** How often it was done for a lead. */
   countOf(lead: Lead): number
@@ -38,7 +38,7 @@ export interface Target {
 /** A provider that honours keys: what is tried again is done once. */
 export function atWebhook({ url, arrivals, effects }: KeyedProvider): Target {
   return {
-    step: { id: 'hook', type: 'webhook', ...{ url: `${url}/in`, template: 'For {{lead.email}}' } },
+    step: { id: 'hook', type: 'webhook', url: `${url}/in`, template: 'For {{lead.email}}' },
     arrivals,
     countOf: ({ id }) => [...effects.values()].filter(({ leadId }) => leadId === id).length,
     resolutionFor: () => ({ kind: 'not_done' }),
@@ -49,7 +49,7 @@ export function atWebhook({ url, arrivals, effects }: KeyedProvider): Target {
 export function atMail({ arrivals, mails }: MailServer): Target {
   const countOf = ({ email }: Lead) => mails.filter(({ to }) => to === email).length
   return {
-    step: { id: 'mail', type: 'email', ...{ template: 'For {{lead.email}}' } },
+    step: { id: 'mail', type: 'email', template: 'For {{lead.email}}' },
     arrivals,
     countOf,
     resolutionFor: (lead) => (countOf(lead) > 0 ? { kind: 'succeeded', result: {} } : { kind: 'not_done' }),
