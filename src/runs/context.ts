@@ -1,3 +1,5 @@
+import type { OrmTransactions } from '../ledger/store/orm.ts'
+import type { SqlTx } from '../ledger/store/sql.ts'
 import type { Channel } from './channel.ts'
 import type { Attributes, IfParentEnds, Queue } from './entry.ts'
 import type { StepContext, TransactionStepContext, Verified } from './step-context.ts'
@@ -92,9 +94,9 @@ export type Received<T> =
   /** The signal did not come in time. */
   | { readonly kind: 'timed_out' }
 
-type Branches = Readonly<Record<string, (run: RunContext) => Promise<unknown>>>
-type Results<B extends Branches> = { readonly [Name in keyof B]: Awaited<ReturnType<B[Name]>> }
-type Won<B extends Branches> = {
+type Branches<Tx> = Readonly<Record<string, (run: RunContext<Tx>) => Promise<unknown>>>
+type Results<B extends Branches<never>> = { readonly [Name in keyof B]: Awaited<ReturnType<B[Name]>> }
+type Won<B extends Branches<never>> = {
   [Name in keyof B]: { readonly winner: Name; readonly value: Awaited<ReturnType<B[Name]>> }
 }[keyof B]
 
@@ -108,18 +110,20 @@ export interface RunDefinition<I = unknown, O = unknown> {
   readonly timeoutMs: number | null
   /** The function that awaits its steps. */
   readonly body: RunBody<I, O>
+  /** The ORM of the ledger, for transactional steps that get its handle. @default none: they get `tx.query` */
+  readonly transactions?: OrmTransactions<unknown>
 }
 
-export type RunBody<I, O> = (run: RunContext, input: I) => Promise<O>
+export type RunBody<I, O, Tx = SqlTx> = (run: RunContext<Tx>, input: I) => Promise<O>
 
 /** What the body of a run holds. Everything that is not deterministic goes through it, and is recorded. */
-export interface RunContext {
+export interface RunContext<Tx = SqlTx> {
   readonly runId: string
   /** Fires when this branch lost a race, or the run is not this worker's any more. */
   readonly signal: AbortSignal
   step<T>(id: string, act: (context: StepContext) => T | Promise<T>): Promise<T>
   step<T>(id: string, options: VerifyOptions<T>, act: (context: StepContext) => T | Promise<T>): Promise<T>
-  step<T>(id: string, options: TransactionOptions, act: (context: TransactionStepContext) => Promise<T>): Promise<T>
+  step<T>(id: string, options: TransactionOptions, act: (context: TransactionStepContext<Tx>) => Promise<T>): Promise<T>
   step<P, R>(id: string, options: ChannelOptions<P, R>, evaluate: () => P): Promise<R>
   step<P, R>(id: string, planned: PlannedStep<P, R>): Promise<R>
   step<T>(id: string, options: PlainOptions, act: (context: StepContext) => T | Promise<T>): Promise<T>
@@ -136,7 +140,7 @@ export interface RunContext {
    * step that it undoes. After a cancel the body is followed as far as it came, and then its clean-ups run, the last
    * declared first.
    */
-  onCancel(id: string, cleanUp: (run: RunContext) => Promise<unknown>): Promise<void>
+  onCancel(id: string, cleanUp: (run: RunContext<Tx>) => Promise<unknown>): Promise<void>
   /**
    * Publishes a value: recorded, in order, and once, whatever happens to the process. Read it by `handle.events`, or over
    * HTTP with `eventsResponse`.
@@ -150,9 +154,9 @@ export interface RunContext {
    */
   continueAsNew(input: unknown): Promise<never>
   /** Branches side by side, each with steps of its own. When some fail, the first by name is thrown after all ended. */
-  all<B extends Branches>(id: string, branches: B): Promise<Results<B>>
+  all<B extends Branches<Tx>>(id: string, branches: B): Promise<Results<B>>
   /** The first branch that succeeds; it is recorded, and the others are abandoned. */
-  race<B extends Branches>(id: string, branches: B): Promise<Won<B>>
+  race<B extends Branches<Tx>>(id: string, branches: B): Promise<Won<B>>
   now(): number
   random(): number
   uuid(): string

@@ -1,12 +1,14 @@
 import { OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { checkOptions, kindOf, wholeOption } from '../ledger/core/option-names.ts'
+import type { OrmTransactions } from '../ledger/store/orm.ts'
+import type { SqlTx } from '../ledger/store/sql.ts'
 import type { RunBody, RunDefinition } from './context.ts'
 import { checkName } from './names.ts'
 
 export type { RunBody, RunDefinition } from './context.ts'
 
-export interface RunOptions {
+export interface RunOptions<Tx = unknown> {
   /** The version under which new runs of this definition start. @default 1 */
   readonly version?: number
   /**
@@ -15,6 +17,11 @@ export interface RunOptions {
    * @default unlimited
    */
   readonly timeoutMs?: number
+  /**
+   * The same as its ledger has: then the `tx` of transactional steps is the handle of your ORM.
+   * @default none: `tx` has `tx.query`
+   */
+  readonly transactions?: OrmTransactions<Tx>
 }
 
 /**
@@ -31,9 +38,13 @@ export interface RunOptions {
  * })
  * ```
  */
-export function defineRun<I, O>(name: string, body: RunBody<I, O>, options: RunOptions = {}): RunDefinition<I, O> {
-  checkOptions('defineRun', options, { version: true, timeoutMs: true })
-  const { version = 1, timeoutMs = null } = options
+export function defineRun<I, O, Tx = SqlTx>(
+  name: string,
+  body: RunBody<I, O, Tx>,
+  options: RunOptions<Tx> = {},
+): RunDefinition<I, O> {
+  checkOptions('defineRun', options, { version: true, timeoutMs: true, transactions: true })
+  const { version = 1, timeoutMs = null, transactions } = options
   checkName('run', name)
   if (typeof body !== 'function') {
     throw new OnceError('bad_option', `The run ${name} needs a body: a function, not ${kindOf(body)}.`)
@@ -45,5 +56,7 @@ export function defineRun<I, O>(name: string, body: RunBody<I, O>, options: RunO
     )
   }
   if (timeoutMs !== null) wholeOption(`The run ${name}:`, 'timeoutMs', timeoutMs, 1, limits.runTimeoutMs)
-  return { name, version, timeoutMs, body }
+  // Only its body knows the type of its `tx`; that it is the one of the ledger is checked by the engine.
+  const declared = { name, version, timeoutMs, body: body as unknown as RunBody<I, O> }
+  return transactions === undefined ? declared : { ...declared, transactions }
 }

@@ -4,6 +4,7 @@ import { defaults, limits } from '../ledger/core/limits.ts'
 import { checkOptions } from '../ledger/core/option-names.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { sqlStoreOf } from '../ledger/sql-store.ts'
+import { checkSameOrm } from '../ledger/store/foreign.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import { createListeners } from '../runtime/listeners.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -171,6 +172,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     throw new OnceError('bad_option', 'createEngine needs `runs`: a list of what defineRun returned.')
   }
   const definitions = new Map(runs.map((run) => [run.name, run]))
+  for (const { name, transactions } of runs) checkSameOrm(`the run ${name}`, ledger.orm, transactions ?? null)
   if (definitions.size < runs.length) throw new OnceError('bad_option', 'Two runs have the same name.')
   const queues = queuesOf(options.queues ?? [])
   const schedules = schedulesOf(options.schedules ?? [], definitions, queues)
@@ -191,6 +193,8 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const worker = createWorker({
     around: {
       store,
+      transactions: ledger.orm ?? store.transactions,
+      wantsOrm: (name) => definitions.get(name)?.transactions !== undefined,
       runtime,
       writes,
       tree: createTree(sql, writes),

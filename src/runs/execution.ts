@@ -1,7 +1,7 @@
 import { isOnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { backoffMs } from '../ledger/core/retry.ts'
-import type { SqlStore } from '../ledger/store/port.ts'
+import type { SqlStore, Transactions } from '../ledger/store/port.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/runtime.ts'
 import type { Branch, Place } from './branch.ts'
@@ -31,6 +31,10 @@ import type { Writes } from './writes.ts'
 /** What an execution needs from the process that it runs in. */
 export interface Surroundings {
   readonly store: SqlStore
+  /** Where transactional steps run: those of the ledger's ORM, or the store's own. */
+  readonly transactions: Transactions<unknown>
+  /** Whether the steps of this definition get the handle of the ORM. */
+  wantsOrm(definition: string): boolean
   readonly runtime: Runtime
   readonly writes: Writes
   readonly tree: Tree

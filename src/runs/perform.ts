@@ -5,6 +5,8 @@ import { limits } from '../ledger/core/limits.ts'
 import { backoffMs, boundedRetryMs } from '../ledger/core/retry.ts'
 import { isVerdict, readable } from '../ledger/core/verdict.ts'
 import { leaseOver } from '../ledger/effect-context.ts'
+import type { Session } from '../ledger/store/port.ts'
+import { inPart } from '../ledger/store/port.ts'
 import type { SqlTx } from '../ledger/store/sql.ts'
 import type { AttemptEnd } from './attempt-end.ts'
 import { createAttemptEnd } from './attempt-end.ts'
@@ -248,13 +250,19 @@ async function actInTransaction(
   const call = { timeoutMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
   let transaction: OpenTransaction | null = null
   try {
-    return await around.store.transactions.run(async (session) => {
-      const { tx } = session
+    return await around.transactions.run(async (session) => {
       // Operations of a ledger on this store join the transaction, and one that needs a lease is refused.
-      transaction = new OpenTransaction(around.store, session, () => lost(run.id))
-      const result = await inTransaction(transaction, () => work.act(context, start.plan, tx))
+      const open = (transaction = new OpenTransaction(around.store, session, () => lost(run.id)))
+      const act = (inner: Session<unknown>) => {
+        open.session = inner
+        const tx = around.wantsOrm(run.definition) ? (inner.tx as SqlTx) : sqlOf(inner)
+        return inTransaction(open, () => work.act(context, start.plan, tx))
+      }
+      // In an ORM's transaction a part shows whether the step has ended it.
+      const result = await (session.sql === undefined ? act(session) : inPart(session, act))
       const entry = succeeded(execution, place, start, result)
-      if (await around.writes.putIn(tx, { runId: run.id, fence: run.fence }, entry)) return entry
+      const put = () => around.writes.putIn(sqlOf(session), { runId: run.id, fence: run.fence }, entry)
+      if (await (session.last === undefined ? put() : session.last(put))) return entry
       execution.lose()
       throw lost(run.id)
     }, call)
@@ -269,6 +277,10 @@ async function actInTransaction(
     // The store may have ended it while the step still ran: what the step does later is outside.
     endTransaction(transaction)
   }
+}
+
+function sqlOf({ sql, tx }: Session<unknown>): SqlTx {
+  return sql ?? (tx as SqlTx)
 }
 
 function endTransaction(transaction: OpenTransaction | null): void {

@@ -9,7 +9,7 @@ import type { SqlTx } from '../ledger/store/sql.ts'
 export type StepContext = Pick<EffectContext, 'effectKey' | 'signal' | 'fence' | 'attemptNumber' | 'derive'>
 
 /** What is written through `tx` commits with the step's result, or not at all. */
-export type TransactionStepContext = StepContext & Pick<TransactionContext<SqlTx>, 'tx'>
+export type TransactionStepContext<Tx = SqlTx> = StepContext & Pick<TransactionContext<Tx>, 'tx'>
 
 /** What a provider, or the step itself, says when it is asked whether something happened. */
 export type Verified<T> =

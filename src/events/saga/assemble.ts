@@ -2,6 +2,7 @@ import { isOnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { sqlStoreOf } from '../../ledger/sql-store.ts'
+import { checkSameOrm } from '../../ledger/store/foreign.ts'
 import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { createWingTables } from '../../ledger/store/wing-tables.ts'
 import { startDueLoop } from '../../runtime/due-loop.ts'
@@ -46,6 +47,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   const ledger = options.ledger as Ledger<SqlTx>
   const store = sqlStoreOf<SqlTx>('createSaga', ledger)
   const { sql } = store
+  checkSameOrm(`the saga ${machine.name}`, ledger.orm, machine.transactions)
   const settings = settingsOf(options)
   const { emit } = createListeners(options.on)
   const inbox = createInbox({

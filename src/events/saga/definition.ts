@@ -1,3 +1,4 @@
+import type { OrmTransactions } from '../../ledger/store/orm.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 
 /**
@@ -90,15 +91,18 @@ export interface ScheduleOptions {
 }
 
 /** What a handler is given beside data and event. Nothing leaves before the new state is saved. */
-export interface Tools<Events = Specs> {
+export interface Tools<Events = Specs, Tx = SqlTx> {
   /** The id of the instance. */
   readonly id: string
   /** The state that the handler runs in. */
   readonly state: string
   /** The store's time. */
   readonly now: number
-  /** For business writes that commit with the new state, or not at all. */
-  readonly tx: SqlTx
+  /**
+   * For business writes that commit with the new state, or not at all. The handle of your ORM where the definition has its
+   * `transactions`.
+   */
+  readonly tx: Tx
   /** The same for every attempt at this message: pass it to other systems, so that they detect a repetition. */
   readonly effectKey: string
   derive(name: string): string
@@ -113,7 +117,7 @@ export interface Tools<Events = Specs> {
   warn(text: string): void
 }
 
-export interface MoveTools<To extends string, Events = Specs> extends Tools<Events> {
+export interface MoveTools<To extends string, Events = Specs, Tx = SqlTx> extends Tools<Events, Tx> {
   /** At most once. It takes place when the handler has returned, and then `onEnter` of the new state runs. */
   transitionTo(state: To): void
 }
@@ -128,49 +132,57 @@ interface Signatures<Data, Body, T> {
  * Changes the data and stays in its state. It runs inside the transaction and perhaps several times, so slow work and calls
  * to other systems belong in the receivers of the messages that it sends.
  */
-export type Stay<Data, Body, Events = Specs> = Signatures<Data, Body, Tools<Events>>['handle']
+export type Stay<Data, Body, Events = Specs, Tx = SqlTx> = Signatures<Data, Body, Tools<Events, Tx>>['handle']
 
 /** May leave its state, for those that it names: so the diagram shows every arrow, and no arrow that is not there. */
-export interface Move<Data, Body, To extends string, Events = Specs> {
+export interface Move<Data, Body, To extends string, Events = Specs, Tx = SqlTx> {
   readonly to: readonly To[]
-  readonly handle: Signatures<Data, Body, MoveTools<To, Events>>['handle']
+  readonly handle: Signatures<Data, Body, MoveTools<To, Events, Tx>>['handle']
 }
 
-export type EnterStay<Data, Events = Specs> = Signatures<Data, never, Tools<Events>>['enter']
-export interface EnterMove<Data, To extends string, Events = Specs> {
+export type EnterStay<Data, Events = Specs, Tx = SqlTx> = Signatures<Data, never, Tools<Events, Tx>>['enter']
+export interface EnterMove<Data, To extends string, Events = Specs, Tx = SqlTx> {
   readonly to: readonly To[]
-  readonly handle: Signatures<Data, never, MoveTools<To, Events>>['enter']
+  readonly handle: Signatures<Data, never, MoveTools<To, Events, Tx>>['enter']
 }
 
 /** Before an instance exists there is no state to stay in: an event starts it, or is decided otherwise. */
-export type StartCell<Data, Body, To extends string, Events = Specs> = PlainCell | Move<Data, Body, To, Events>
-export type Cell<Data, Body, To extends string, Events = Specs> =
-  | StartCell<Data, Body, To, Events>
-  | Stay<Data, Body, Events>
+export type StartCell<Data, Body, To extends string, Events = Specs, Tx = SqlTx> =
+  | PlainCell
+  | Move<Data, Body, To, Events, Tx>
+export type Cell<Data, Body, To extends string, Events = Specs, Tx = SqlTx> =
+  | StartCell<Data, Body, To, Events, Tx>
+  | Stay<Data, Body, Events, Tx>
 
-export type Table<Data, Events extends Specs, State extends string, Terminal extends string> = {
+export type Table<Data, Events extends Specs, State extends string, Terminal extends string, Tx = SqlTx> = {
   readonly [S in State | 'initial']: {
     readonly [E in keyof Events]: S extends 'initial'
-      ? StartCell<Data, BodyOf<Events[E]>, State | Terminal, Events>
-      : Cell<Data, BodyOf<Events[E]>, State | Terminal, Events>
+      ? StartCell<Data, BodyOf<Events[E]>, State | Terminal, Events, Tx>
+      : Cell<Data, BodyOf<Events[E]>, State | Terminal, Events, Tx>
   }
 }
 
 /** A terminal state is never left. */
-export type Entries<Data, Events extends Specs, State extends string, Terminal extends string> = {
-  readonly [S in State]?: EnterStay<Data, Events> | EnterMove<Data, State | Terminal, Events>
-} & { readonly [S in Terminal]?: EnterStay<Data, Events> }
+export type Entries<Data, Events extends Specs, State extends string, Terminal extends string, Tx = SqlTx> = {
+  readonly [S in State]?: EnterStay<Data, Events, Tx> | EnterMove<Data, State | Terminal, Events, Tx>
+} & { readonly [S in Terminal]?: EnterStay<Data, Events, Tx> }
 
 export interface SagaDefinition<
   Data = unknown,
   Events extends Specs = Specs,
   State extends string = string,
   Terminal extends string = string,
+  Tx = SqlTx,
 > {
   /** Part of every stored row: changing it forgets every instance. */
   readonly name: string
   /** The events that the saga knows, each with `event` or `timeout`. */
   readonly events: Events
+  /**
+   * The same as its ledger has: then the `tx` of handlers is the handle of your ORM.
+   * @default none: `tx` has `tx.query`
+   */
+  readonly transactions?: OrmTransactions<Tx>
   /** The states in which an instance waits for events. */
   readonly states: readonly State[]
   /** Here every event is ignored, and the instance is kept as a tombstone until `keepMs` has passed. */
@@ -180,9 +192,9 @@ export interface SagaDefinition<
   /** The data of an instance that begins. It is stored with dates, sets and maps as they are. */
   readonly data: (id: string) => Data
   /** What every event does in every state: a move, or `ignore`, `defer` or `fault`. */
-  readonly table: NoInfer<Table<Data, Events, State, Terminal>>
+  readonly table: NoInfer<Table<Data, Events, State, Terminal, Tx>>
   /** What an instance does when it enters a state, whatever event led there. @default nothing */
-  readonly onEnter?: NoInfer<Entries<Data, Events, State, Terminal>>
+  readonly onEnter?: NoInfer<Entries<Data, Events, State, Terminal, Tx>>
   /**
    * Ids are never used again: an event that would start an instance whose tombstone is gone is ignored.
    * @default false

@@ -28,8 +28,8 @@ export interface GivenOptions<Data, State extends string> {
   readonly state?: State
   readonly data?: Data
   readonly id?: string
-  /** For handlers that write: whatever stands for the database in this test. */
-  readonly tx?: SqlTx
+  /** For handlers that write: whatever stands for the database, or for your ORM's handle, in this test. */
+  readonly tx?: object
   readonly now?: number
 }
 
@@ -79,7 +79,7 @@ function unexpected(part: string, expected: unknown, actual: unknown): Error {
 interface Stage {
   readonly machine: Machine
   readonly id: string
-  readonly tx: SqlTx
+  readonly tx: object
   now: number
   state: string
   data: unknown
@@ -140,7 +140,7 @@ async function arrive(stage: Stage, event: string, body: unknown): Promise<void>
   }
   const subject = { id, state, data: copyOf(stage.data) }
   const key = `rehearsal-${stage.emitted.length}`
-  const ground = { now: stage.now, tx: stage.tx, effectKey: key, derive: (name: string) => `${key}-${name}` }
+  const ground = { now: stage.now, tx: stage.tx as SqlTx, effectKey: key, derive: (name: string) => `${key}-${name}` }
   const reaction = await react(machine, subject, { name: event, body: copyOf(body) }, cell, ground)
   stage.data = copyOf(subject.data)
   apply(stage, reaction)

@@ -30,7 +30,10 @@ export interface Parts {
 export interface Turn {
   readonly arrival: Arrival
   readonly message: IncomingMessage
-  readonly tools: InboxContext<SqlTx>
+  /** Its `tx` may be the handle of an ORM. */
+  readonly tools: InboxContext<unknown>
+  /** The same transaction, for the tables of the saga. */
+  readonly sql: SqlTx
 }
 
 /** With the instance as this try found it. */
@@ -43,8 +46,7 @@ interface Found extends Turn {
 /** Loads, handles, saves and emits, in one transaction: either all of it happened, or nothing did. */
 export async function handleInside(parts: Parts, turn: Turn): Promise<Entry> {
   const { machine, instances, pending } = parts
-  const { arrival, tools } = turn
-  const { tx } = tools
+  const { arrival, sql: tx } = turn
   // 1. The current instance. Every try reads it again.
   const { now, instance } = await instances.load(tx, arrival.id)
   const state = instance?.state ?? INITIAL
@@ -80,18 +82,17 @@ async function ignored(
   why: IgnoredWhy,
   cell: Ignore | null,
 ): Promise<Entry> {
-  const { arrival, tools, instance, now } = found
+  const { arrival, sql, instance, now } = found
   const because = cell?.because ?? null
   const entry = { ...cameTo(found), did: 'ignored', why, because } as const
-  if (arrival.token !== null && why !== 'stale') await pending.drop(tools.tx, arrival.token)
-  if (instance !== null && !(await history.add(tools.tx, arrival.id, now, entry))) throw conflict(arrival)
+  if (arrival.token !== null && why !== 'stale') await pending.drop(sql, arrival.token)
+  if (instance !== null && !(await history.add(sql, arrival.id, now, entry))) throw conflict(arrival)
   return entry
 }
 
 async function deferred(parts: Parts, found: Found): Promise<Entry> {
   const { machine, instances, pending, history, runtime } = parts
-  const { arrival, message, tools, instance, now } = found
-  const { tx } = tools
+  const { arrival, message, sql: tx, instance, now } = found
   const { id, event, token } = arrival
   // The instance changes its version with every event that it keeps, or is created with the first one. So a concurrent
   // transition that would not see the event among those that it frees meets a conflict.
@@ -124,7 +125,7 @@ async function handled(
   cell: Move<unknown, unknown, string> | Stay<unknown, unknown>,
 ): Promise<Entry> {
   const { machine } = parts
-  const { arrival, tools, instance, state, now } = found
+  const { arrival, tools, sql, instance, state, now } = found
   const { id } = arrival
   // 5. An id that was used before its tombstone was swept must not begin again.
   if (state === INITIAL && machine.oneShot && !(await claimId(parts, found))) {
@@ -132,7 +133,9 @@ async function handled(
   }
   // 6. The author's handlers. What they emit and schedule is only noted.
   const subject = { id, state, data: instance?.data ?? machine.data(id) }
-  const { tx, effectKey, derive } = tools
+  const { effectKey, derive } = tools
+  // Handlers of a definition without an ORM get `tx.query`, whatever the transaction is one of.
+  const tx = machine.transactions === null ? sql : (tools.tx as SqlTx)
   const ground = { now, tx, effectKey, derive }
   const reaction = await react(machine, subject, { name: arrival.event, body: arrival.body }, cell, ground)
   // 7. The new state, under the version that was read.
@@ -140,7 +143,7 @@ async function handled(
   // 8. Only now what follows from it: timeouts, deferred events, messages.
   await follow(parts, found, reaction)
   const entry = handledEntry(cameTo(found), reaction, now)
-  await parts.history.add(tx, id, now, entry)
+  await parts.history.add(sql, id, now, entry)
   return entry
 }
 
@@ -148,19 +151,19 @@ async function handled(
 const ANY_TENANT = '*'
 
 /** A claim without expiry, owned by this transaction alone. */
-async function claimId({ machine, ledger, runtime, instances }: Parts, { arrival, tools, instance }: Found) {
+async function claimId({ machine, ledger, runtime, instances }: Parts, { arrival, sql, instance }: Found) {
   const owner = runtime.newId()
   const answer = await ledger.unique(ANY_TENANT, `saga.${machine.name}`, arrival.id, { owner })
   if (answer.kind === 'claimed') return true
   // A racing twin may have begun it just now: it is waited for by the claim, and then to be seen.
-  const { instance: latest } = await instances.load(tools.tx, arrival.id)
+  const { instance: latest } = await instances.load(sql, arrival.id)
   if (latest !== null && latest.version !== instance?.version) throw conflict(arrival)
   return false
 }
 
 async function save(
   { machine, instances }: Parts,
-  { arrival, tools, instance, state: before, now }: Found,
+  { arrival, sql, instance, state: before, now }: Found,
   data: unknown,
   { path }: Reaction,
 ): Promise<void> {
@@ -176,14 +179,18 @@ async function save(
   }
   const saved =
     instance === null
-      ? await instances.insert(tools.tx, saving, now)
-      : await instances.update(tools.tx, instance.version, saving, now)
+      ? await instances.insert(sql, saving, now)
+      : await instances.update(sql, instance.version, saving, now)
   if (!saved) throw conflict(arrival)
 }
 
-async function follow({ machine, pending, runtime }: Parts, { arrival, tools, now }: Found, reaction: Reaction) {
+async function follow(
+  { machine, pending, runtime }: Parts,
+  { arrival, tools, sql: tx, now }: Found,
+  reaction: Reaction,
+) {
   const { id, token } = arrival
-  const { tx, outbox } = tools
+  const { outbox } = tools
   const { path, timeouts, emitted } = reaction
   if (token !== null) await pending.drop(tx, token)
   const state = path.at(-1)

@@ -2,6 +2,8 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import { exceedsBytes } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import { checkOptions } from '../../ledger/core/option-names.ts'
+import type { OrmTransactions } from '../../ledger/store/orm.ts'
+import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { Cell, EnterMove, EnterStay, SagaDefinition, Spec, Specs, StartCell } from './definition.ts'
 import { sagaDefaults, sagaLimits } from './limits.ts'
 
@@ -21,6 +23,8 @@ export interface Machine {
   readonly oneShot: boolean
   readonly keepMs: number
   readonly deferMs: number
+  /** The ORM of the ledger, for handlers that get its handle; null for `tx.query`. */
+  readonly transactions: OrmTransactions<unknown> | null
   data(id: string): unknown
   cell(state: string, event: string): AnyCell
   enter(state: string): AnyEnter | null
@@ -57,12 +61,18 @@ export interface Machine {
  * console.log(parcels.name)
  * ```
  */
-export function defineSaga<Data, const Events extends Specs, const State extends string, const Terminal extends string>(
-  definition: SagaDefinition<Data, Events, State, Terminal>,
-): SagaDefinition<Data, Events, State, Terminal> {
+export function defineSaga<
+  Data,
+  const Events extends Specs,
+  const State extends string,
+  const Terminal extends string,
+  Tx = SqlTx,
+>(definition: SagaDefinition<Data, Events, State, Terminal, Tx>): SagaDefinition<Data, Events, State, Terminal> {
   checkOptions('defineSaga', definition, definitionOptions)
-  machineOf(definition)
-  return definition
+  // Only its handlers know the type of their `tx`; that it is the one of the ledger is checked where both meet.
+  const declared = definition as SagaDefinition<Data, Events, State, Terminal, never>
+  machineOf(declared)
+  return declared
 }
 
 const definitionOptions = {
@@ -74,6 +84,7 @@ const definitionOptions = {
   data: true,
   table: true,
   onEnter: true,
+  transactions: true,
   oneShot: true,
   keepMs: true,
   deferMs: true,
@@ -89,6 +100,7 @@ interface Untyped {
   readonly data: (id: string) => unknown
   readonly table: Readonly<Record<string, Readonly<Record<string, AnyCell | StartCell<unknown, unknown, string>>>>>
   readonly onEnter?: Readonly<Record<string, AnyEnter | undefined>>
+  readonly transactions?: OrmTransactions<unknown>
   readonly oneShot?: boolean
   readonly keepMs?: number
   readonly deferMs?: number
@@ -111,6 +123,7 @@ export function machineOf<Data, Events extends Specs, State extends string, Term
     oneShot,
     keepMs,
     deferMs,
+    transactions: untyped.transactions ?? null,
     data: (id) => untyped.data(id),
     cell(state, event) {
       const cell = ownOf(ownOf(table, state), event)

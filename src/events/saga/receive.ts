@@ -54,9 +54,8 @@ export async function receive(parts: ReceiveParts, message: IncomingMessage): Pr
 
 /** What the inbox runs inside the message's transaction. */
 export function effectOf(parts: ReceiveParts, run: Run, laterMs: number): InboxEffect<SqlTx> {
-  return async (body, given) => {
-    const tx = sqlBehind(given.tx)
-    const tools = tx === given.tx ? given : { ...given, tx }
+  return async (body, tools) => {
+    const sql = sqlBehind(tools.tx)
     run.entry = null
     run.conflict = null
     const { message } = tools
@@ -66,7 +65,7 @@ export function effectOf(parts: ReceiveParts, run: Run, laterMs: number): InboxE
     if (routed.kind === 'lost') throw final(routed.error)
     const { arrival } = routed
     try {
-      run.entry = await handleInside(parts, { arrival, message, tools })
+      run.entry = await handleInside(parts, { arrival, message, tools, sql })
     } catch (error) {
       if (isOnceError(error, 'saga_conflict')) {
         run.conflict = arrival

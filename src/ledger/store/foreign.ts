@@ -41,10 +41,30 @@ export function adopt<Handle>(
   orm: OrmTransactions<Handle>,
 ): AdoptedTransactions<Handle> {
   checkOrm(caller, orm)
-  if (store.foreign?.dialect === orm.dialect) return store.foreign.on(orm)
+  if (store.foreign?.dialect === orm.dialect) {
+    const adopted = store.foreign.on(orm)
+    ormOf.set(adopted, orm)
+    return adopted
+  }
   const [database, use] = places[orm.dialect]
   const text = `The \`transactions\` of ${caller} are those of ${orm.name} on ${database}, and its store is ${store.name}. Use ${use}.`
   throw new OnceError('bad_option', text, { details: { option: 'transactions' } })
+}
+
+const ormOf = new WeakMap<object, object>()
+
+/**
+ * A definition that wants the handle of an ORM runs only on a ledger that hands out this very handle.
+ *
+ * @param what the definition, for the message: `the saga order`
+ */
+export function checkSameOrm(what: string, adopted: object | null, orm: OrmTransactions<unknown> | null): void {
+  if (orm === null || (adopted !== null && ormOf.get(adopted) === orm)) return
+  const has = adopted === null ? 'its ledger has none' : 'they are not those of its ledger'
+  const text = `${what} has \`transactions\`, and ${has}. Give createLedger({ store, transactions }) the same object.`
+  throw new OnceError('bad_option', `${text.charAt(0).toUpperCase()}${text.slice(1)}`, {
+    details: { option: 'transactions' },
+  })
 }
 
 /** How many errors are looked through for the database's own: ORMs wrap it once or twice. */

@@ -116,6 +116,11 @@ export interface Session<Tx> {
    * the transaction can be used any more then, and an error says whether it may have been committed.
    */
   readonly settleLast?: ((request: SettleRequest) => Promise<AppliedDecision<DecisionOf<SettleRequest>>>) | undefined
+  /**
+   * Runs the last statements of the work that are not a settle, where the transaction began: in one of an ORM, whose end and
+   * settings an effect can reach.
+   */
+  readonly last?: <T>(work: () => Promise<T>) => Promise<T>
   /** Undoes what the work wrote when it throws, and rethrows; the transaction itself continues. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
   /** The same where an ORM gives every part of a transaction a handle of its own. */

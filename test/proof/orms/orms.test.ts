@@ -23,6 +23,7 @@ import {
   saysThatTablesAreToCome,
   sharedCases,
 } from './shared.ts'
+import { wingCases } from './wings.ts'
 
 /** Every case on every ORM, in one file: they are installed once. */
 
@@ -80,7 +81,7 @@ if (missing === false) {
 }
 
 for (const row of rows) {
-  for (const [name, each] of Object.entries({ ...cases, ...sharedCases })) {
+  for (const [name, each] of Object.entries({ ...cases, ...sharedCases, ...wingCases })) {
     testPostgres(`${row.name}: ${name}`, async (t) => {
       const reason = row.skips[name]
       if (reason === undefined) await each(t, row)

@@ -7,6 +7,7 @@ import { installOrms } from './install.ts'
 import { cases } from './kit.ts'
 import { allRows } from './rows.ts'
 import { sharedCases } from './shared.ts'
+import { wingCases } from './wings.ts'
 
 /** The cases of the servers that make sense on a file, on every ORM that has transactions of its own there. */
 
@@ -31,7 +32,7 @@ const serverOnly = new Set([
 const KILLED = 'a process that is killed between the statements leaves nothing'
 
 for (const row of rows) {
-  for (const [name, each] of Object.entries({ ...cases, ...sharedCases })) {
+  for (const [name, each] of Object.entries({ ...cases, ...sharedCases, ...wingCases })) {
     // Once for each driver: most of its time is that of two processes.
     if (name === KILLED && !row.name.startsWith('Kysely')) continue
     if (!serverOnly.has(name)) test(`${row.name}: ${name}`, (t) => each(t, row))

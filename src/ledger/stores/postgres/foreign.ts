@@ -110,20 +110,22 @@ function createAdopted<Handle>(
       }
       return inOrmPart(orm, { handle, tx, session }, innerOf, work)
     }
+    async function last<T>(work: () => Promise<T>): Promise<T> {
+      const { xid, now } = await checkMark(tx, ground)
+      if (orm.hooksBeforeCommit === true && ground.xid === null) ground.xid = xid
+      if (now === null) return await work()
+      // The effect moved to the schema or the role of a tenant: the outcome belongs to where the claim was made.
+      await tx.rows(SET_PLACE, ground.place ?? now)
+      const result = await work()
+      await tx.rows(SET_PLACE, now)
+      return result
+    }
     const session: Session<Handle> = {
       tx: handle,
       sql: tx.sql,
       apply,
-      settleLast: async (request) => {
-        const { xid, now } = await checkMark(tx, ground)
-        if (orm.hooksBeforeCommit === true && ground.xid === null) ground.xid = xid
-        if (now === null) return await apply(request)
-        // The effect moved to the schema or the role of a tenant: the outcome belongs to where the claim was made.
-        await tx.rows(SET_PLACE, ground.place ?? now)
-        const applied = await apply(request)
-        await tx.rows(SET_PLACE, now)
-        return applied
-      },
+      settleLast: (request) => last(() => apply(request)),
+      last,
       savepoint: (work) => part(() => work()),
       part,
     }
