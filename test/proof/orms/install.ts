@@ -13,6 +13,7 @@ export async function installOrms(): Promise<string | false> {
   if (missing !== false) return missing
   if (!existsSync(join(modules, '.prisma', 'client', 'index.js'))) generatePrismaClient('schema.prisma')
   if (!existsSync(join(app, 'prisma-guide', 'generated'))) generatePrismaClient('prisma-guide/prisma/schema.prisma')
+  if (!existsSync(join(modules, '.prisma', 'on-sqlite', 'index.js'))) generatePrismaClient('sqlite.prisma')
   return missing
 }
 

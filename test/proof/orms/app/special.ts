@@ -7,8 +7,11 @@ import { drizzle } from 'onceonly/drizzle'
 import { knex } from 'onceonly/knex'
 import { kysely } from 'onceonly/kysely'
 import { postgresStore } from 'onceonly/postgres'
+import { prisma } from 'onceonly/prisma'
+import { sequelize } from 'onceonly/sequelize'
 import { typeorm } from 'onceonly/typeorm'
 import type { Pool } from 'pg'
+import { Sequelize } from 'sequelize'
 import { DataSource } from 'typeorm'
 
 interface Tables {
@@ -69,7 +72,7 @@ export async function giveOpenTransactions(
 }
 
 /** Each entry, given a database that it has no transactions on. */
-export function giveOtherDatabases(given: (name: string, wrong: () => unknown) => void): void {
+export async function giveOtherDatabases(given: (name: string, wrong: () => unknown) => void): Promise<void> {
   const onMysql = new Kysely<Tables>({
     dialect: new MysqlDialect({ pool: () => Promise.reject(new Error('is never opened')) }),
   })
@@ -77,6 +80,15 @@ export function giveOtherDatabases(given: (name: string, wrong: () => unknown) =
   given('drizzle', () => drizzle(drizzleOnSqlite(async () => ({ rows: [] })) as never))
   given('knex', () => knex(Knex({ client: 'mysql2' })))
   given('typeorm', () => typeorm(new DataSource({ type: 'better-sqlite3', database: 'never.db' })))
+  const { PrismaClient } = await import('./node_modules/.prisma/on-sqlite/index.js' as string)
+  const adapter = {
+    provider: 'sqlite',
+    adapterName: 'none',
+    connect: () => Promise.reject(new Error('is never opened')),
+  }
+  given('prisma', () => prisma(new PrismaClient({ adapter })))
+  // Its dialect looks for the driver when it is made.
+  given('sequelize', () => sequelize(new Sequelize('sqlite::memory:', { dialectModule: { verbose: () => ({}) } })))
 }
 
 /** An effect that releases the connection under it, and what is left of its row. */
