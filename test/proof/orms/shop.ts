@@ -11,7 +11,8 @@ import { sqliteStore } from 'onceonly/sqlite'
 import type { Pool } from 'pg'
 import { until } from '../../../src/testing/until.ts'
 import { atEnd, databaseUrl, freshPool } from '../../support/stores/postgres/store.ts'
-import type { OpenedOrm, OrmRow } from './app/row.ts'
+import type { Connections, OpenedOrm, OrmRow } from './app/row.ts'
+import { usual } from './app/row.ts'
 
 /** An application: one ORM, one store on the same database, one ledger. */
 export interface Shop {
@@ -41,6 +42,10 @@ export interface ShopOptions {
   readonly schema?: string
   /** On the database of this one. */
   readonly beside?: Shop
+  /** Of the ORM; the store has as many of its own. */
+  readonly connections?: Connections
+  /** The URL of a pooler, in front of the server for both. */
+  readonly pooler?: string
 }
 
 type Rows = (text: string, value: string) => Promise<readonly Record<string, unknown>[]>
@@ -50,13 +55,13 @@ export async function openShop(t: TestContext, row: OrmRow, options: ShopOptions
 }
 
 export async function openServerShop(t: TestContext, row: OrmRow, options: ShopOptions = {}): Promise<ServerShop> {
-  const { schema } = options
-  const url = await databaseUrl()
-  const pool = await freshPool(t)
+  const { schema, pooler, connections = usual } = options
+  const url = pooler === undefined ? await databaseUrl() : new URL(new URL(await databaseUrl()).pathname, pooler).href
+  const pool = await freshPool(t, { connectionString: url, max: connections.max })
   await pool.query(TABLE)
   const store = postgresStore(pool, schema === undefined ? {} : { schema })
   atEnd(t, () => store.stop())
-  const orm = await row.open(url)
+  const orm = await row.open(url, connections)
   atEnd(t, () => orm.close())
   const rows: Rows = async (text, value) => (await pool.query(text.replace('?', '$1'), [value])).rows
   const shop = await openOn(t, { url, orm, store }, options, rows)

@@ -14,8 +14,8 @@ const schema = { orders }
 const logger = { logQuery: () => undefined }
 
 export const drizzleRows = [
-  row('Drizzle on node-postgres', async (url) => {
-    const pool = new Pool({ connectionString: url })
+  row('Drizzle on node-postgres', async (url, { max }) => {
+    const pool = new Pool({ connectionString: url, max })
     pool.on('error', () => undefined)
     pool.on('connect', (client) => client.on('error', () => undefined))
     const db = onNodePostgres(pool, { schema, logger })
@@ -33,8 +33,8 @@ export const drizzleRows = [
   }),
   row(
     'Drizzle on postgres.js',
-    async (url) => {
-      const client = postgres(url, { onnotice: () => undefined })
+    async (url, connections) => {
+      const client = postgres(url, { onnotice: () => undefined, ...connections })
       const db = onPostgresJs(client, { schema, logger })
       type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0]
       return {

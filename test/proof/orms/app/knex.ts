@@ -15,8 +15,8 @@ function renamed(value: unknown): unknown {
 }
 
 function rowOf(name: string, hooks: Partial<KnexTypes.Config>) {
-  return row(name, async (url) => {
-    const db = Knex({ client: 'pg', connection: url, ...hooks })
+  return row(name, async (url, { max }) => {
+    const db = Knex({ client: 'pg', connection: url, pool: { min: 0, max }, ...hooks })
     return {
       transactions: knex(db),
       insert: async (tx: KnexTypes.Transaction, value) => {

@@ -27,8 +27,9 @@ class Hiding implements EventSubscriber {
 }
 
 export const mikroOrmRows = [
-  row('MikroORM', async (url) => {
-    const orm = await MikroORM.init({ clientUrl: url, entities: [Order], subscribers: [new Hiding()] })
+  row('MikroORM', async (url, { max }) => {
+    const entities = [Order]
+    const orm = await MikroORM.init({ clientUrl: url, entities, subscribers: [new Hiding()], pool: { min: 0, max } })
     return {
       transactions: mikroOrm(orm),
       // Only collected here: the unit of work is flushed before the outcome is recorded.

@@ -7,8 +7,8 @@ import { crashesWithSession, row, sameType } from './row.ts'
 function rowOf(name: string, options: postgres.Options<{}>) {
   return row(
     name,
-    async (url) => {
-      const sql = postgres(url, { onnotice: () => undefined, ...options })
+    async (url, connections) => {
+      const sql = postgres(url, { onnotice: () => undefined, ...options, ...connections })
       return {
         transactions: postgresJs(sql),
         insert: async (tx: TransactionSql, value) => {

@@ -6,8 +6,8 @@ import { prisma } from 'onceonly/prisma'
 import { row, sameType } from './row.ts'
 
 export const prismaRows = [
-  row('Prisma', async (url) => {
-    const client = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
+  row('Prisma', async (url, { max }) => {
+    const client = new PrismaClient({ adapter: new PrismaPg({ connectionString: url, max }) })
     return {
       transactions: prisma(client),
       insert: async (tx: Prisma.TransactionClient, name) => {
@@ -19,8 +19,8 @@ export const prismaRows = [
       close: () => client.$disconnect(),
     }
   }),
-  row('Prisma with an extension', async (url) => {
-    const client = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) }).$extends({
+  row('Prisma with an extension', async (url, { max }) => {
+    const client = new PrismaClient({ adapter: new PrismaPg({ connectionString: url, max }) }).$extends({
       query: { $allOperations: ({ args, query }) => query(args) },
       model: { order: { place: async (name: string) => name } },
     })

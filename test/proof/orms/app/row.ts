@@ -17,6 +17,16 @@ export interface OpenedOrm<Tx> {
   failBeforeCommit?(): void
 }
 
+/** How an ORM reaches its server. */
+export interface Connections {
+  /** At most so many. */
+  readonly max: number
+  /** False behind a pooler that keeps no named statements, for drivers that name theirs unasked. */
+  readonly prepare: boolean
+}
+
+export const usual: Connections = { max: 10, prepare: true }
+
 export interface OrmRow {
   readonly name: string
   /** Its name in `rows.ts`. */
@@ -26,16 +36,16 @@ export interface OrmRow {
   /** On SQLite: what opens the file of the store, as the ORM does. */
   readonly sqlite?: { readonly driver?: SqliteDriver }
   /** Opens the ORM on a database, or on a file of SQLite. */
-  open(url: string): Promise<OpenedOrm<unknown>>
+  open(url: string, connections?: Connections): Promise<OpenedOrm<unknown>>
 }
 
 /** Keeps the types of a row inside of its file. */
 export function row<Tx>(
   name: string,
-  open: (url: string) => Promise<OpenedOrm<Tx>>,
+  open: (url: string, connections: Connections) => Promise<OpenedOrm<Tx>>,
   skips: OrmRow['skips'] = {},
 ): OrmRow {
-  return { name, skips, open: open as OrmRow['open'] }
+  return { name, skips, open: (url, connections = usual) => open(url, connections) as Promise<OpenedOrm<unknown>> }
 }
 
 /** The same on a file of SQLite. */

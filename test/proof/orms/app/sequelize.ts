@@ -5,8 +5,8 @@ import { DataTypes, Sequelize, type Transaction } from 'sequelize'
 import { row, sameType } from './row.ts'
 
 export const sequelizeRows = [
-  row('Sequelize', async (url) => {
-    const db = new Sequelize(url, { logging: false })
+  row('Sequelize', async (url, { max }) => {
+    const db = new Sequelize(url, { logging: false, pool: { max } })
     const Order = db.define(
       'Order',
       { name: { type: DataTypes.TEXT, primaryKey: true } },

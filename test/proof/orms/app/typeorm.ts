@@ -40,10 +40,11 @@ EventSubscriber()(Listening)
 let hides = false
 
 export const typeormRows = [
-  row('TypeORM with a subscriber', async (url) => {
+  row('TypeORM with a subscriber', async (url, { max }) => {
     const source = await new DataSource({
       type: 'postgres',
       url,
+      poolSize: max,
       entities: [orders],
       subscribers: [Listening],
     }).initialize()
