@@ -28,6 +28,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     'guides/runs',
     'guides/streams',
     'guides/stream-parts',
+    'guides/campaigns',
     'guides/imports-from-s3',
   ],
   Migrating: [
