@@ -8,7 +8,7 @@ const client = 'src/streams/server/client.test.ts'
 const logs = 'test/contract/streams/logs.test.ts'
 const chat = 'test/contract/service/chat.test.ts'
 const wallClocks = 'src/streams/server/wall-clocks.test.ts'
-const lateReply = 'a reply from a region whose clock is an hour behind stands after its question'
+const lateReply = 'a reply from a region whose clock is an hour behind comes after its question'
 const hundred = {
   file: 'test/proof/streams/hundred.test.ts',
   name: 'a hundred clients in five regions, partitions, half a minute offline, a slow link, concurrent replies: all see all',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -15,6 +15,23 @@ test('every rule of the checklist is in the code once, and its tests exist', () 
   assert.deepEqual(lost, [])
   const missing = removals.flatMap(({ noticed }) => noticed).filter(({ file }) => !existsSync(join(root, file)))
   assert.deepEqual(missing, [])
+})
+
+/** Titles with parts that a loop fills in: what stands around them. */
+const FILLED = /`([^`\n]*\$\{[^`\n]*)`/g
+const escaped = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+/** A pattern of fewer plain characters fits every name. */
+const PLAIN_CHARS = 16
+
+test('every test that is said to notice has its name', () => {
+  const files = globSync('{src,service,test,tools}/**/*.ts', { cwd: root })
+  const text = files.map((file) => sourceOf(file).replaceAll("\\'", "'")).join('\n')
+  const filled = Array.from(text.matchAll(FILLED), ([, title = '']) => title.split(/\$\{[^}]*\}/))
+    .filter((parts) => parts.join('').length >= PLAIN_CHARS)
+    .map((parts) => new RegExp(`^${parts.map(escaped).join('.+')}$`))
+  const names = new Set(removals.flatMap(({ noticed }) => noticed.map(({ name }) => name)))
+  const lost = [...names].filter((name) => !text.includes(name) && !filled.some((title) => title.test(name)))
+  assert.deepEqual(lost, [])
 })
 
 test('a file without one of its rules is still a program: what fails then is the rule', () => {
