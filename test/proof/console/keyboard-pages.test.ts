@@ -1,41 +1,24 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { after, before, test } from 'node:test'
-import { type SqliteStore, sqliteStore } from 'onceonly/sqlite'
-import { buildPages } from '../../../console/build.ts'
+import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
-import { loaded, openBrowser, skip, type TestBrowser, type WatchedPage } from '../../support/browser.ts'
+import { loaded, skip, type WatchedPage } from '../../support/browser.ts'
 import { systems } from '../../support/console/home.ts'
 import { faultsByTab, focused, press, tabTo } from '../../support/console/keys.ts'
 import { makeEvents, makeLetters } from '../../support/console/many.ts'
 import { details, dialogs, openFirst, openForDialog, places } from '../../support/console/places.ts'
-import { type Opened, openedService, operatorToken } from '../../support/service/openapi/opened.ts'
+import { standing } from '../../support/console/stand.ts'
+import { operatorToken } from '../../support/service/openapi/opened.ts'
 
-let opened: Opened
-let browser: TestBrowser
-let store: SqliteStore
-
-before(async () => {
-  if (skip !== false) return
-  await buildPages()
-  opened = await openedService()
-  browser = await openBrowser()
-  store = sqliteStore(join(opened.data, 'onceonly.db'), { testClock: true })
+const stand = standing(async ({ opened, store }) => {
   const filled = { url: opened.service.url, store }
   await makeEvents(filled)
   await makeLetters(filled, 3)
 })
-after(async () => {
-  if (skip !== false) return
-  await browser[Symbol.asyncDispose]()
-  await store.stop()
-  await opened[Symbol.asyncDispose]()
-})
 
 async function signIn(address = ''): Promise<WatchedPage> {
-  const watched = await browser.open()
+  const watched = await stand.browser.open()
   const { page } = watched
-  await page.goto(`${opened.service.url}/console${address}`)
+  await page.goto(`${stand.opened.service.url}/console${address}`)
   await page.getByLabel('Token').waitFor()
   await tabTo(page, /^Token/)
   await page.keyboard.type(operatorToken)
@@ -51,25 +34,27 @@ test('Tab reaches everything on every page, and what has the focus shows it', { 
   const { page, assertClean } = await signIn()
   const faults: string[] = []
   for (const [address, title] of ours) {
-    await page.goto(opened.service.url + address)
+    await page.goto(stand.opened.service.url + address)
     await page.getByRole('heading', { name: title, level: 1 }).waitFor()
     await loaded(page)
     faults.push(...(await faultsByTab(page)).map((fault) => `${address}: ${fault}`))
   }
   for (const [address, what] of details) {
-    await openFirst(page, opened.service.url, address)
+    await openFirst(page, stand.opened.service.url, address)
     faults.push(...(await faultsByTab(page)).map((fault) => `${what}: ${fault}`))
   }
   assert.deepEqual(faults, [])
   assertClean()
 })
 
-test('every dialog is opened, gone through and left by keyboard, and the focus comes back', { skip }, async () => {
+test('every dialog is opened, gone through and left by keyboard, and the focus comes back', {
+  skip,
+}, async () => {
   const { page, assertClean } = await signIn()
   const dialog = page.getByRole('dialog')
   const faults: string[] = []
   for (const [address, button, text] of dialogs) {
-    await openForDialog(page, opened.service.url, address)
+    await openForDialog(page, stand.opened.service.url, address)
     await press(page, new RegExp(`^${button}`))
     await dialog.getByText(text).first().waitFor()
     await loaded(page)
@@ -148,8 +133,8 @@ test('an id is found, a list saved, a saga and a campaign opened without a mouse
 })
 
 test('the five buttons of the first page are pressed without a mouse', { skip }, async () => {
-  const { page, assertClean } = await browser.open()
-  await page.goto(opened.service.url)
+  const { page, assertClean } = await stand.browser.open()
+  await page.goto(stand.opened.service.url)
   for (const { name, button, verdict } of systems) {
     const system = page.getByRole('region', { name })
     await system.getByRole('button', { name: button, disabled: false }).waitFor()

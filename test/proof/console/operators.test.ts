@@ -1,39 +1,20 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { notDone } from 'onceonly'
 import { createEngine, defineRun } from 'onceonly/run'
-import { type SqliteStore, sqliteStore } from 'onceonly/sqlite'
 import type { Page } from 'playwright-core'
-import { buildPages } from '../../../console/build.ts'
 import { until } from '../../../src/testing/until.ts'
-import { openBrowser, skip, type TestBrowser, type WatchedPage } from '../../support/browser.ts'
+import { skip, type WatchedPage } from '../../support/browser.ts'
+import { standing } from '../../support/console/stand.ts'
 import { quietLedger } from '../../support/quiet-ledger.ts'
-import { demoKey, type Opened, openedService, operatorToken } from '../../support/service/openapi/opened.ts'
+import { demoKey, operatorToken } from '../../support/service/openapi/opened.ts'
 
-let opened: Opened
-let browser: TestBrowser
-/** Another process on the same store, with code of its own. */
-let store: SqliteStore
-
-before(async () => {
-  if (skip !== false) return
-  await buildPages()
-  opened = await openedService()
-  browser = await openBrowser()
-  store = sqliteStore(join(opened.data, 'onceonly.db'), { testClock: true })
-})
-after(async () => {
-  if (skip !== false) return
-  await browser[Symbol.asyncDispose]()
-  await store.stop()
-  await opened[Symbol.asyncDispose]()
-})
+const stand = standing()
 
 async function signIn(address = ''): Promise<WatchedPage> {
-  const watched = await browser.open()
+  const watched = await stand.browser.open()
   const { page } = watched
-  await page.goto(`${opened.service.url}/console${address}`)
+  await page.goto(`${stand.opened.service.url}/console${address}`)
   await page.getByLabel('Token').fill(operatorToken)
   await page.keyboard.press('Enter')
   await page.getByRole('navigation', { name: 'Pages' }).waitFor()
@@ -43,7 +24,7 @@ async function signIn(address = ''): Promise<WatchedPage> {
 function escalate(key: string, targetQueue: string): Promise<Response> {
   const headers = { authorization: `Bearer ${demoKey}`, 'content-type': 'application/json', 'idempotency-key': key }
   const body = JSON.stringify({ caseId: 'CASE-100', targetQueue })
-  return fetch(`${opened.service.url}/case-escalations`, { method: 'POST', headers, body })
+  return fetch(`${stand.opened.service.url}/case-escalations`, { method: 'POST', headers, body })
 }
 
 /** What the legend of a chart says about its newest value. */
@@ -92,7 +73,7 @@ test('failed runs raise a card, and many of them are resumed after a preview', {
       return 'delivered'
     }),
   )
-  await using engine = await createEngine({ ledger: quietLedger(store), runs: [deliver] })
+  await using engine = await createEngine({ ledger: quietLedger(stand.store), runs: [deliver] })
   const runs = await Promise.all(
     ['one', 'two'].map((name) =>
       engine.start(deliver, { runId: `0123456789abcdef0123456789abcdef/${name}`, input: null }),
@@ -115,7 +96,7 @@ test('failed runs raise a card, and many of them are resumed after a preview', {
   await page.getByRole('dialog').getByRole('button', { name: 'Resume 2' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   for (const run of runs) assert.equal(await run.result({ waitMs: 120_000 }), 'delivered')
-  await page.goto(`${opened.service.url}/console/runs?definition=deliver&state=succeeded`)
+  await page.goto(`${stand.opened.service.url}/console/runs?definition=deliver&state=succeeded`)
   await page.getByRole('cell', { name: /\/one$/ }).click()
   await page.getByRole('list', { name: 'Timeline' }).getByText('send').waitFor()
   assertClean()
@@ -132,7 +113,7 @@ test('an id leads to its record from the address and from the field, and a list 
   await page.keyboard.press('Enter')
   await page.getByText('Nothing has the id “nothing-has-this”').waitFor()
 
-  await page.goto(`${opened.service.url}/console/records?operation=case.escalate`)
+  await page.goto(`${stand.opened.service.url}/console/records?operation=case.escalate`)
   await page.getByRole('cell', { name: 'found-by-id' }).waitFor()
   // A browser that another program drives keeps no files: what it would save is read.
   await page.evaluate(`{ const make = URL.createObjectURL
