@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command of the package. In a checkout it runs the sources, which are never older than what was built.
+// The command of the package. In a checkout and in the image it runs the sources, which are never older than what was built.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url))
 
-if (existsSync(at('tools/build.ts'))) runSources()
+if (existsSync(at('src/admin/cli/main.ts'))) runSources()
 else await import('../dist/admin/cli/main.js')
 
 function runSources() {

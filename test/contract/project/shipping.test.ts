@@ -80,6 +80,12 @@ test('the image is made of files that exist, and starts what `npm start` starts'
   })
   assert.ok(copied.length > 8)
   for (const path of copied) there(path)
+  const [, program = ''] = /existsSync\(at\('(.*)'\)\)/.exec(read('bin/onceonly.js')) ?? []
+  there(program)
+  assert.ok(
+    copied.some((path) => program.startsWith(`${path}/`)),
+    `the command onceonly needs ${program} in the image`,
+  )
   const { scripts } = JSON.parse(read('package.json')) as { readonly scripts: { readonly start: string } }
   const [, builds, starts] = /^(.*) && exec (.*)$/.exec(scripts.start) ?? []
   const lines = read('Dockerfile').split('\n')
