@@ -1,6 +1,29 @@
 import { checklist } from '../../../http/protocol/describe.ts'
+import { SECOND } from '../../../ledger/core/limits.ts'
+import type { HistoryPoint } from '../../core/history-points.ts'
 import { iso, paint, plain, table } from '../output.ts'
 import type { Texts } from './texts.ts'
+
+/** What a server counts of its own troubles, with the words of a reader. */
+const troubles = {
+  losses: 'records lost',
+  guardErrors: 'locks not asked',
+  sagaFailures: 'sagas failed',
+  backgroundFailures: 'background failures',
+} as const
+
+/** Null for a time in which nothing did. */
+function wentWrong(perSecond: HistoryPoint['perSecond'], seconds: number): string | null {
+  const counted = Object.entries(troubles).map(([name, about]) => [(perSecond[name] ?? 0) * seconds, about] as const)
+  const some = counted.filter(([count]) => count > 0)
+  return some.length === 0
+    ? null
+    : some.map(([count, about]) => `${Math.max(1, Math.round(count))} ${about}`).join(', ')
+}
+
+function isBusy({ perSecond, gauges }: HistoryPoint): boolean {
+  return [perSecond, gauges].some((some) => Object.values(some).some((value) => value !== 0))
+}
 
 const colours = { ok: 'green', warning: 'yellow', danger: 'red' } as const
 
@@ -48,14 +71,19 @@ export const upkeepTexts: Texts = {
     return table(['at', 'who', 'via', 'what', 'result', 'target', 'note'], lines, 'No actions.')
   },
   history: ({ points }) => {
-    const lines = points.map(({ at, perSecond, latencyMs, gauges }) => [
-      iso(at),
-      ...['claims', 'replays', 'joined', 'conflicts'].map((name) => (perSecond[name] ?? 0).toFixed(2)),
-      latencyMs['request']?.p95?.toFixed(1) ?? null,
-      gauges['pending'] ?? 0,
-    ])
-    const names = ['at', 'first/s', 'replays/s', 'joined/s', 'key reused/s', 'request p95 ms', 'outbox']
-    return table(names, lines, 'Nothing is kept.')
+    const [first, second] = points
+    const seconds = first === undefined || second === undefined ? 0 : (second.at - first.at) / SECOND
+    const lines = points
+      .filter(isBusy)
+      .map(({ at, perSecond, latencyMs, gauges }) => [
+        iso(at),
+        ...['claims', 'replays', 'joined', 'conflicts'].map((name) => (perSecond[name] ?? 0).toFixed(2)),
+        latencyMs['request']?.p95?.toFixed(1) ?? null,
+        gauges['pending'] ?? 0,
+        wentWrong(perSecond, seconds),
+      ])
+    const names = ['at', 'first/s', 'replays/s', 'joined/s', 'key reused/s', 'request p95 ms', 'outbox', 'went wrong']
+    return table(names, lines, 'Nothing happened in this time, or no server kept it.')
   },
   checklist: ({ routes, open }) => {
     const width = Math.max(...Object.values(checklist).map((question) => question.length))

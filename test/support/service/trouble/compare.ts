@@ -55,6 +55,9 @@ async function compareOne(
   // First the console: a server writes down the minute under way when it is asked for the history.
   await until(`${name}: the console answers ${shown}`, () => console(pathOf(command)), shows)
   await until(`${name}: the command line shows ${shown}`, listed, shows)
+  const { says = trouble.shows === undefined ? id : '' } = trouble
+  const { stdout } = await commands.run(...command.split(' '))
+  assert.ok(stdout.includes(says), `${name}: onceonly ${command} prints ${says}: ${stdout}`)
   const found = await commands.run('find', id === '' ? name : id, '--json')
   assert.equal(found.status, id === '' ? 1 : 0, `${name}: find ${id}: ${found.stdout}`)
   if (trouble.page !== null) await pages.see(pageOf(trouble.page, found.stdout), trouble.sees ?? shown)

@@ -6,6 +6,8 @@ export interface Trouble {
   readonly command: string
   /** What the command shows of it, as JSON; its id, when left out. */
   readonly shows?: string
+  /** What it prints of it for people, where that is not what JSON shows. */
+  readonly says?: string
   /** The page of the console that shows it, below its address; `FOUND` is where the search for its id leads. */
   readonly page: string | null
   /** What a reader sees of it there; what the command shows, when left out. */

@@ -35,6 +35,7 @@ export const serverTroubles = {
     system: 'messages',
     what: 'The same text is sent again without a key',
     command: 'records --operation guard.messages',
+    says: 'guard.messages',
     page: '/guard',
     card: null,
     metric: 'onceonly_guard_blocked_total{operation="messages",outcome="lock_resolved"}',
