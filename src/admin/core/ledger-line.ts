@@ -51,7 +51,8 @@ export function ledgerLine(event: LedgerEvent): LedgerLine {
   const { kind, ...fields } = event
   // Fingerprints of a payload say nothing to a reader, and something to who guesses payloads.
   const { identity, recorded: _recorded, presented: _presented, ...rest } = fields as Fields
-  const level = levels[kind]
+  // It waits for a person, and no other line says so.
+  const level = event.kind === 'settled' && event.state === 'unknown' ? 'warn' : levels[kind]
   const name = identity === undefined ? {} : named(identity)
   // Its digest would cost every command something, for lines that are hardly ever written.
   const record = identity === undefined || level === 'debug' ? {} : { record: recordIdOf(identity) }
