@@ -26,7 +26,7 @@ const bounds = [
     `export * from 'onceonly/stream'
      export * from 'onceonly/stream/parts'
      export * from 'onceonly/stream/protocol'`,
-    18_432,
+    19_456,
   ],
   ['the errors', `export { isOnceError } from 'onceonly/errors'`, 1_000],
   ['the HTTP client', `export { createClient } from 'onceonly/client'`, 5_000],

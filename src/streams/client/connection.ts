@@ -1,4 +1,3 @@
-import { FrameBytes } from '../protocol/frame-bytes.ts'
 import type {
   ClientFrame,
   DeliverFrame,
@@ -46,7 +45,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   let over = false
   /** Resumes that are not answered: what comes before the last answer belongs to an earlier one. */
   let resuming = 0
-  const frames = new FrameBytes()
+  /** Bytes of what came and was not taken: those of a frame with its last entry, as the region counts them. */
+  const ahead: number[] = []
   let taken = 0
   let credited = 0
   /** Of the frames that were taken since the last credit. */
@@ -67,7 +67,9 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   function received(frame: ServerFrame, frameBytes: number): void {
     if (over) return
-    if (frame.kind === 'deliver') frames.add(frame.entries.length, frameBytes)
+    if (frame.kind === 'deliver') {
+      for (let left = frame.entries.length; left > 0; left--) ahead.push(left > 1 ? 0 : frameBytes)
+    }
     if (frame.kind === 'resumed' || frame.kind === 'reset') resuming = Math.max(0, resuming - 1)
     if (frame.kind === 'resumed' && resuming > 0) return
     if (resuming > 0 && (frame.kind === 'deliver' || frame.kind === 'order')) {
@@ -91,7 +93,7 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   function note(): void {
     taken += 1
-    bytes += frames.take(1)
+    bytes += ahead.shift() ?? 0
     if (taken - credited < bounds.aheadEntries / CREDIT_SHARE && bytes < bounds.aheadBytes / CREDIT_SHARE) return
     credited = taken
     bytes = 0

@@ -89,7 +89,7 @@ test('of people the one who was silent for longest is forgotten first, and a mes
   assert.deepEqual(shown, ['eu 1', 'eu 2', 'eu 3', 'eu 4', 'us 4'])
 })
 
-test('a sender with more holes than are remembered is still shown', async () => {
+test('a sender whose numbers have holes, after resets, is still shown', async () => {
   const { intake, deliver, shown } = open()
   const said = 3_000
   for (let n = 1; n <= said; n++) deliver({ ...entry('eu', n), client: 'ann', cseq: 2 * n } as Delivered)

@@ -1,73 +1,43 @@
-import { Ranges } from '../parts/ranges.ts'
 import type { MessageIdentity } from '../protocol/protocol.ts'
-import { identityText } from '../protocol/protocol.ts'
 import { isPublisherName } from '../protocol/published.ts'
 import type { SessionBounds } from '../session-limits.ts'
 
-/** Holes in the numbers of one sender: each reset of the room may leave one. Past it the oldest counts as received. */
-const HOLES_MOST = 1_024
+type Bounds = Pick<SessionBounds, 'knownSenders' | 'knownPublished'>
 
 /**
- * Which messages have come. A region marks the second copies that it knows of; after a move to another region a copy may
- * be known only here. Bounded: the sender that was heard longest ago is forgotten first, and so is the oldest message of
- * a server, which has a sender's name of its own for each.
+ * Which messages have come. A region marks the second copies that it knows of; after a move to another region one may be
+ * known only here. Every region delivers a sender's messages in their order, so that the last number says it all. Bounded:
+ * the sender that was heard longest ago is forgotten first. Of servers each message has a sender, with a bound of its own.
  */
 export class Received {
-  /** By client and epoch; the one that was heard longest ago comes first. */
-  readonly #senders = new Map<string, Ranges>()
-  readonly #published = new Set<string>()
-  readonly #mostSenders: number
-  readonly #mostPublished: number
-  #forgot = false
-
-  constructor({ knownSenders, knownPublished }: Pick<SessionBounds, 'knownSenders' | 'knownPublished'>) {
-    this.#mostSenders = knownSenders
-    this.#mostPublished = knownPublished
-  }
-
+  /** The last number by client and epoch; the one that was heard longest ago comes first. */
+  readonly #people = new Map<string, number>()
+  readonly #servers = new Map<string, number>()
+  readonly #bounds: Bounds
   /** Something that has come is not known any more. */
-  get forgot(): boolean {
-    return this.#forgot
+  forgot = false
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds
   }
 
-  has(identity: MessageIdentity): boolean {
-    if (isPublisherName(identity.client)) return this.#published.has(identityText(identity))
-    return this.#senders.get(senderText(identity))?.has(identity.cseq - 1) === true
+  has({ client, epoch, cseq }: MessageIdentity): boolean {
+    const senders = isPublisherName(client) ? this.#servers : this.#people
+    return (senders.get(`${client}/${epoch}`) ?? 0) >= cseq
   }
 
   /** True for the first copy, which is noted. */
   first(identity: MessageIdentity): boolean {
-    return isPublisherName(identity.client) ? this.#firstPublished(identity) : this.#firstSent(identity)
-  }
-
-  #firstPublished(identity: MessageIdentity): boolean {
-    const text = identityText(identity)
-    if (this.#published.has(text)) return false
-    this.#published.add(text)
-    if (this.#published.size > this.#mostPublished) this.#forgetOldest(this.#published)
+    if (this.has(identity)) return false
+    const { client, epoch, cseq } = identity
+    const [senders, most] = isPublisherName(client)
+      ? [this.#servers, this.#bounds.knownPublished]
+      : [this.#people, this.#bounds.knownSenders]
+    const sender = `${client}/${epoch}`
+    senders.delete(sender)
+    senders.set(sender, cseq)
+    const [oldest = ''] = senders.keys()
+    if (senders.size > most) this.forgot = senders.delete(oldest)
     return true
   }
-
-  #firstSent(identity: MessageIdentity): boolean {
-    const sender = senderText(identity)
-    const numbers = this.#senders.get(sender) ?? new Ranges()
-    this.#senders.delete(sender)
-    this.#senders.set(sender, numbers)
-    if (this.#senders.size > this.#mostSenders) this.#forgetOldest(this.#senders)
-    const [[, oldest] = [0, 0]] = numbers.rangeCount >= HOLES_MOST ? numbers.above : []
-    if (oldest > 0) numbers.addBelow(oldest)
-    return numbers.add(identity.cseq - 1)
-  }
-
-  #forgetOldest(of: Map<string, unknown> | Set<string>): void {
-    this.#forgot = true
-    for (const oldest of of.keys()) {
-      of.delete(oldest)
-      return
-    }
-  }
-}
-
-function senderText({ client, epoch }: MessageIdentity): string {
-  return `${client}/${epoch}`
 }

@@ -1,9 +1,8 @@
 import type { Runtime } from '../../runtime/runtime.ts'
+import { randomId } from '../parts/random-id.ts'
 
 /** Time and chance of a client. The same words as in the ledger, without anything of Node. */
 export type ClientRuntime = Omit<Runtime, 'soon'>
-
-const ID_BYTES = 16
 
 export function createClientRuntime(): ClientRuntime {
   return {
@@ -14,9 +13,6 @@ export function createClientRuntime(): ClientRuntime {
       return { cancel: () => clearTimeout(timer) }
     },
     random: Math.random,
-    newId() {
-      const bytes = crypto.getRandomValues(new Uint8Array(ID_BYTES))
-      return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-    },
+    newId: randomId,
   }
 }

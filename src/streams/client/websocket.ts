@@ -31,8 +31,8 @@ export type ClientSocketClass = new (url: string, protocols: string[]) => Client
 export interface WebSocketTransportOptions {
   /** Where a region is reached: `wss://…`. */
   url(region: string): string
-  /** Asked for each connection, so that a token may be renewed. @default none */
-  readonly token?: () => string | null
+  /** Asked for each connection, so that a token may be renewed; where it fails, the client tries again later. @default none */
+  readonly token?: () => string | null | Promise<string | null>
   /** How frames are written. JSON can be read in the tools of a browser, and takes ten times as many bytes. @default 'binary' */
   readonly frames?: FrameFormat
   /** Left out: the global one, which browsers and Node have. @default the global one */
@@ -73,10 +73,7 @@ export function createWebSocketTransport(options: WebSocketTransportOptions): Cl
   const WebSocketClass = options.WebSocket ?? (globalThis as unknown as { WebSocket: ClientSocketClass }).WebSocket
 
   function connect(region: string, events: LinkEvents): ClientLink {
-    const carried = token()
-    const protocols = [...spoken, ...(carried === null ? [] : [TOKEN_PREFIX + base64Url(carried)])]
-    const socket = new WebSocketClass(url(region), protocols)
-    socket.binaryType = 'arraybuffer'
+    let socket: ClientSocket | null = null
     let over = false
     const late = setTimeout(() => end(null, 'the connection did not open in time'), openMs)
 
@@ -85,28 +82,41 @@ export function createWebSocketTransport(options: WebSocketTransportOptions): Cl
       over = true
       clearTimeout(late)
       try {
-        socket.close(NORMAL)
+        socket?.close(NORMAL)
       } catch {
         // One that never opened has nothing to close.
       }
       events.closed(code, reason)
     }
 
-    socket.onopen = () => {
-      clearTimeout(late)
-      if (!over) events.opened(socket.protocol === streamProtocols.binary ? 'binary' : 'json')
+    function open(carried: string | null): void {
+      if (over) return
+      const protocols = [...spoken, ...(carried === null ? [] : [TOKEN_PREFIX + base64Url(carried)])]
+      const opening = new WebSocketClass(url(region), protocols)
+      socket = opening
+      opening.binaryType = 'arraybuffer'
+      opening.onopen = () => {
+        clearTimeout(late)
+        if (!over) events.opened(opening.protocol === streamProtocols.binary ? 'binary' : 'json')
+      }
+      opening.onmessage = ({ data }) => {
+        if (!over) events.received(typeof data === 'string' ? data : new Uint8Array(data as ArrayBuffer))
+      }
+      opening.onclose = ({ code, reason }) => end(code === NO_CLOSE_FRAME ? null : code, reason)
+      // The close follows, and says more; not everywhere when the connection never opened.
+      opening.onerror = () => {
+        if (opening.readyState !== OPEN) end(null, 'the connection failed')
+      }
     }
-    socket.onmessage = ({ data }) => {
-      if (!over) events.received(typeof data === 'string' ? data : new Uint8Array(data as ArrayBuffer))
-    }
-    socket.onclose = ({ code, reason }) => end(code === NO_CLOSE_FRAME ? null : code, reason)
-    // The close follows, and says more; not everywhere when the connection never opened.
-    socket.onerror = () => {
-      if (socket.readyState !== OPEN) end(null, 'the connection failed')
-    }
+
+    // Nothing is reported before `connect` has returned.
+    Promise.resolve()
+      .then(token)
+      .then(open)
+      .catch((error: unknown) => end(null, `the connection failed: ${String(error)}`))
     return {
       send(data) {
-        if (!over && socket.readyState === OPEN) socket.send(data)
+        if (!over && socket?.readyState === OPEN) socket.send(data)
       },
       close: () => end(NORMAL, ''),
     }

@@ -1,4 +1,5 @@
-import { BaseError } from '../../ledger/core/base-error.ts'
+import { randomId } from './random-id.ts'
+import { IdempotentSender } from './sender.ts'
 
 /** A message under a random key, by which a receiver recognises a second copy. */
 export interface Keyed<T> {
@@ -27,9 +28,6 @@ export interface KeyedSenderOptions<T> {
   newKey?(): string
 }
 
-const MOST_PENDING = 10_000
-const KEY_BYTES = 16
-
 /**
  * Gives each message a random key and keeps it until that is acknowledged. Messages are independent of each other: for
  * receivers that deduplicate by key, as `ReceiveDedup` does, and where no order is needed. `IdempotentSender` numbers them.
@@ -50,52 +48,35 @@ const KEY_BYTES = 16
  * ```
  */
 export class KeyedSender<T> {
-  readonly #pending = new Map<string, { readonly keyed: Keyed<T>; readonly bytes: number }>()
-  readonly #mostPending: number
-  readonly #mostPendingBytes: number
-  readonly #sizeOf: (message: T) => number
-  readonly #storage: KeyedStorage<T> | null
+  readonly #sender: IdempotentSender<Keyed<T>>
+  readonly #numbers = new Map<string, number>()
+  readonly #storage: KeyedStorage<T> | undefined
   readonly #newKey: () => string
-  /** Of those that are pending, and of those that are being kept. */
-  #count = 0
-  #bytes = 0
 
   constructor(options: KeyedSenderOptions<T> = {}) {
-    this.#mostPending = options.mostPending ?? MOST_PENDING
-    this.#mostPendingBytes = options.mostPendingBytes ?? Number.POSITIVE_INFINITY
-    this.#sizeOf = options.sizeOf ?? (() => 0)
-    this.#storage = options.storage ?? null
-    this.#newKey = options.newKey ?? randomKey
-    for (const keyed of options.restored ?? []) {
-      if (this.#pending.has(keyed.key)) throw new BaseError('bad_input', `The key ${keyed.key} was restored twice.`)
-      const bytes = this.#sizeOf(keyed.message)
-      this.#reserve(bytes)
-      this.#pending.set(keyed.key, { keyed, bytes })
-    }
+    const { storage, restored = [], newKey = randomId, sizeOf, ...bounds } = options
+    this.#storage = storage
+    this.#newKey = newKey
+    const pending = restored.map((message, index) => ({ number: index + 1, message }))
+    for (const { number, message } of pending) this.#numbers.set(message.key, number)
+    this.#sender = new IdempotentSender({
+      ...bounds,
+      ...(sizeOf && { sizeOf: ({ message }: Keyed<T>) => sizeOf(message) }),
+      ...(storage && { storage: { save: ({ message }) => storage.save(message), remove: async () => {} } }),
+      restored: { next: pending.length + 1, pending },
+    })
   }
 
   get pending(): number {
-    return this.#pending.size
+    return this.#numbers.size
   }
 
   /** Keeps a message under a new key, durably where there is storage. It is yours to transmit under that key. */
   async send(message: T): Promise<string> {
-    const bytes = this.#sizeOf(message)
-    if (this.#count >= this.#mostPending || this.#bytes + bytes > this.#mostPendingBytes) {
-      throw new BaseError('store_busy', `${this.#count} messages wait to be acknowledged.`, {
-        next: 'Send again when some are acknowledged.',
-      })
-    }
-    const keyed = { key: this.#newKey(), message }
-    this.#reserve(bytes)
-    try {
-      await this.#storage?.save(keyed)
-    } catch (error) {
-      this.#release(bytes)
-      throw error
-    }
-    this.#pending.set(keyed.key, { keyed, bytes })
-    return keyed.key
+    const key = this.#newKey()
+    const { number } = await this.#sender.accept({ key, message })
+    this.#numbers.set(key, number)
+    return key
   }
 
   /**
@@ -103,31 +84,16 @@ export class KeyedSender<T> {
    * key.
    */
   async acknowledge(key: string): Promise<boolean> {
-    const known = this.#pending.get(key)
-    if (known === undefined) return false
-    this.#pending.delete(key)
-    this.#release(known.bytes)
+    const number = this.#numbers.get(key)
+    if (number === undefined) return false
+    this.#numbers.delete(key)
+    await this.#sender.acknowledge({ floor: 0, ranges: [[number, number]] })
     await this.#storage?.remove(key)
     return true
   }
 
   /** Everything that is not acknowledged, in the order in which it was sent, to be transmitted again under the same keys. */
   retryPending(): readonly Keyed<T>[] {
-    return [...this.#pending.values()].map(({ keyed }) => keyed)
+    return this.#sender.pending.map(({ message }) => message)
   }
-
-  #reserve(bytes: number): void {
-    this.#count += 1
-    this.#bytes += bytes
-  }
-
-  #release(bytes: number): void {
-    this.#count -= 1
-    this.#bytes -= bytes
-  }
-}
-
-function randomKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -152,11 +152,12 @@ function readMessage(numbers: SessionNumbers, said: number, sender: KnownSender,
 /** A position, by the logs that are not where they are expected; without them it is just what has come. */
 function readPosition({ logs, have }: SessionNumbers, from: ByteReader | null): Position {
   const position: Record<string, number> = {}
-  const bits = from === null ? [] : Array.from({ length: Math.ceil(logs.length / LOGS_PER_BYTE) }, () => from.byte())
+  let bits = 0
   for (const [number, log] of logs.entries()) {
+    const bit = number % LOGS_PER_BYTE
+    if (bit === 0) bits = from?.byte() ?? 0
     const known = countOf(have, log)
-    const byte = bits[Math.floor(number / LOGS_PER_BYTE)] ?? 0
-    const count = from !== null && byte & (1 << (number % LOGS_PER_BYTE)) ? from.from(known, 0) : known
+    const count = bits & (1 << bit) ? (from?.from(known, 0) ?? 0) : known
     if (count > 0) position[log] = count
   }
   return position

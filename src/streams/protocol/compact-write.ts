@@ -251,16 +251,19 @@ function writeMessage(
 
 /** Which logs are elsewhere, and how far from what has come. */
 function writePosition({ logs, have }: SessionNumbers, position: Position, to: ByteWriter): void {
-  for (let first = 0; first < logs.length; first += LOGS_PER_BYTE) {
-    let bits = 0
-    for (const [bit, log] of logs.slice(first, first + LOGS_PER_BYTE).entries()) {
-      if (countOf(position, log) !== countOf(have, log)) bits |= 1 << bit
+  let at = 0
+  let bits = 0
+  for (const [number, log] of logs.entries()) {
+    const bit = number % LOGS_PER_BYTE
+    if (bit === 0) {
+      at = to.later()
+      bits = 0
     }
-    to.byte(bits)
-  }
-  for (const log of logs) {
     const [known, count] = [countOf(have, log), countOf(position, log)]
-    if (count !== known) to.from(known, count)
+    if (count === known) continue
+    bits |= 1 << bit
+    to.set(at, bits)
+    to.from(known, count)
   }
 }
 

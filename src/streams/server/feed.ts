@@ -2,7 +2,6 @@ import type { StreamBounds } from '../bounds.ts'
 import { countOf } from '../parts/count.ts'
 import type { RoomLog, StoredEntry } from '../ports.ts'
 import { deliveredText } from '../protocol/codec.ts'
-import { FrameBytes } from '../protocol/frame-bytes.ts'
 import type { Delivered, Position } from '../protocol/protocol.ts'
 import type { ChannelLink } from './connection.ts'
 import { deliveredOf } from './delivered.ts'
@@ -43,8 +42,11 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
   let position: Record<string, number> = {}
   let sent = 0
   let taken = 0
-  const frames = new FrameBytes()
-  /** Of the frames that were sent and not taken. */
+  /**
+   * Bytes of what was sent and not taken: those of a frame with its last entry. The client counts in the same way; else one
+   * end would wait for credit that the other one does not owe yet.
+   */
+  const ahead: number[] = []
   let aheadBytes = 0
 
   function mayRead(): boolean {
@@ -74,7 +76,7 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
     }
     if (delivered.length === 0) return
     const frameBytes = link.send({ kind: 'deliver', generation, after: sent, entries: delivered })
-    frames.add(delivered.length, frameBytes)
+    for (let left = delivered.length; left > 0; left--) ahead.push(left > 1 ? 0 : frameBytes)
     sent += delivered.length
     aheadBytes += frameBytes
   }
@@ -115,8 +117,7 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
     },
     credit(total) {
       if (total > sent) return false
-      if (total > taken) aheadBytes -= frames.take(total - taken)
-      taken = Math.max(taken, total)
+      for (; taken < total; taken++) aheadBytes -= ahead.shift() ?? 0
       pump()
       return true
     },

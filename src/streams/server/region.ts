@@ -24,6 +24,7 @@ import { createPublishing } from './publish.ts'
 import { answerPull } from './pull.ts'
 import type { HostedRoom } from './region-rooms.ts'
 import { createRegionRooms } from './region-rooms.ts'
+import { createRights, type SessionChoice } from './rights.ts'
 import { createSession } from './session.ts'
 import type { OpenSession, SessionHost } from './session-host.ts'
 import { createSessionTable } from './session-table.ts'
@@ -42,6 +43,16 @@ export interface StreamRegion {
    * causes. Durable when it resolves. Any process may do it that has a region on this log, with connections or without.
    */
   publish(room: string, body: unknown, options: PublishOptions): Promise<PublishedMessage>
+  /**
+   * Ends the sessions of a client or of a user, in all rooms or in one, and says how many there were. They may come back
+   * as soon as `authorize` lets them. Knows the sessions of this process only: call it in each.
+   */
+  kick(which: SessionChoice, reason?: string): number
+  /**
+   * Asks `authorize` again for the sessions of this process, after rights have changed: ends those that it refuses now, and
+   * says how many these were.
+   */
+  review(which?: SessionChoice): Promise<number>
   /** Ends every session with `unavailable` and everything that runs; the log stays as it is. */
   stop(): Promise<void>
 }
@@ -52,6 +63,8 @@ export interface PeerSilence {
 }
 
 export interface ConnectOptions {
+  /** Names the user of this connection: `kick` and `review` find its sessions by that. @default none */
+  readonly user?: string
   /**
    * Whether this client may be in this room on this connection: null, or why not. Asked for each room. @default every
    * client may
@@ -205,6 +218,7 @@ export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
   function hostOf(connection: ConnectOptions): SessionHost {
     return {
       region,
+      user: connection.user ?? null,
       regions,
       log,
       runtime,
@@ -256,6 +270,7 @@ export function createStreamRegion(options: StreamRegionOptions): StreamRegion {
       return connection
     },
     publish: publishing.publish,
+    ...createRights(sessions),
     async stop() {
       stopped = true
       publishing.stop()

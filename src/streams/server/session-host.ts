@@ -8,6 +8,8 @@ import type { RoomOrder } from './room-order.ts'
 /** What a session needs of its region. */
 export interface SessionHost {
   readonly region: string
+  /** The user of the connection, where the application named one. */
+  readonly user: string | null
   /** It, and its peers. */
   readonly regions: ReadonlySet<string>
   readonly log: RoomLog
@@ -37,6 +39,7 @@ export interface SessionHost {
 export interface OpenSession {
   readonly claim: SessionClaim | null
   readonly room: Room | null
+  readonly user: string | null
   /** A frame of this session, and how much of it came over the network. */
   received(frame: ClientFrame, bytes: number): void
   /** The line can take more. */
@@ -44,6 +47,8 @@ export interface OpenSession {
   /** The client has left, or its connection has ended. */
   closed(): void
   end(why: CloseReason, reason: string): void
+  /** Asks again whether the client may be in the room. True when that ended the session. */
+  review(): Promise<boolean>
   /** There are new rows of the final order. */
   ordered(): void
   /** Elsewhere the number was accepted with another body. */

@@ -3,6 +3,8 @@ import type { OpenSession } from './session-host.ts'
 /** The sessions of a region, found by their rooms: with thousands of them none is looked for among all. */
 export interface SessionTable {
   readonly count: number
+  /** A copy, as below. */
+  all(): readonly OpenSession[]
   began(session: OpenSession): void
   /** It is in a room now. */
   entered(room: string, session: OpenSession): void
@@ -20,6 +22,7 @@ export function createSessionTable(): SessionTable {
     get count() {
       return rooms.size
     },
+    all: () => [...rooms.keys()],
     began: (session) => void rooms.set(session, null),
     entered(room, session) {
       rooms.set(session, room)

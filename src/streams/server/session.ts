@@ -38,6 +38,8 @@ export function createSession(host: SessionHost, link: ChannelLink): OpenSession
   let heldBytes = 0
   let working = false
   let over = false
+  /** What the client asked for: its rights may be asked for again. */
+  let asked: HelloFrame | null = null
   let claim: SessionClaim | null = null
   let room: Room | null = null
   let order: RoomOrder | null = null
@@ -117,9 +119,8 @@ export function createSession(host: SessionHost, link: ChannelLink): OpenSession
     if (claim !== null) return end('badFrame', 'there is one hello in a session')
     if (frame.version !== PROTOCOL_VERSION) return end('badFrame', `version ${PROTOCOL_VERSION} is spoken here`)
     if (isPublisherName(frame.client)) return end('notAllowed', 'a name like this belongs to a server')
-    const refusal = await host.refuses(frame)
-    if (typeof refusal === 'string') return end('notAllowed', refusal)
-    if (refusal !== null) return end('cloned', refusal.taken)
+    asked = frame
+    if (await refused(frame)) return
     const { client, epoch, generation, instance } = frame
     const name = host.roomOf(frame.room)
     const found = await host.room(name)
@@ -161,6 +162,24 @@ export function createSession(host: SessionHost, link: ChannelLink): OpenSession
     const { position } = room
     const { floor, last } = sends
     say({ kind: 'welcome', version: PROTOCOL_VERSION, region: host.region, generation, position, floor, last })
+  }
+
+  async function refused(frame: HelloFrame): Promise<boolean> {
+    const refusal = await host.refuses(frame)
+    if (typeof refusal === 'string') end('notAllowed', refusal)
+    else if (refusal !== null) end('cloned', refusal.taken)
+    return refusal !== null
+  }
+
+  /** Also while the first answer is awaited, which may be from before the change. */
+  async function review(): Promise<boolean> {
+    if (asked === null || over) return false
+    try {
+      return await refused(asked)
+    } catch (error) {
+      failed(error)
+      return true
+    }
   }
 
   async function resume(frame: ResumeFrame): Promise<void> {
@@ -265,7 +284,9 @@ export function createSession(host: SessionHost, link: ChannelLink): OpenSession
     get room() {
       return room
     },
+    user: host.user,
     received,
+    review,
     drained() {
       feed?.pump()
       orderFeed?.pump()
