@@ -27,6 +27,12 @@ test('the site has the pages of `docs/`, pages made of the sources, and the refe
   assert.ok(entries.length > 30, `${entries.length} entries are described`)
 })
 
+test('a list of things to check has boxes to tick', () => {
+  const text = readFileSync(join(site, 'guides/production.html'), 'utf8')
+  assert.ok([...text.matchAll(/<li><input type="checkbox"/g)].length > 10)
+  assert.doesNotMatch(text, /<li>\[ \]/)
+})
+
 test('its pages load nothing from another host', () => {
   const pages = globSync('{*,!(api)/**/*}.html', { cwd: site })
   assert.ok(pages.length > 20, `${pages.length} pages`)
@@ -43,7 +49,7 @@ test('its search finds every guide, and a phone does not scroll sideways', { ski
   const { page, assertClean } = await browser.open()
   await page.goto(`${served.url}/start.html`)
   await page.locator('.DocSearch-Button, .VPNavBarSearch button').first().click()
-  const input = page.locator('.VPLocalSearchBox input')
+  const input = page.locator('.VPLocalSearchBox input.search-input')
   for (const guide of guides) {
     await input.fill(headingOf(guide))
     const result = page.locator(`.VPLocalSearchBox a.result[href*="/${guide.replace(/\.md$/, '.html')}"]`)
@@ -52,7 +58,8 @@ test('its search finds every guide, and a phone does not scroll sideways', { ski
   assertClean()
 
   const phone = await browser.open({ viewport: { width: 390, height: 844 } })
-  for (const path of ['index', 'start', 'guides/http', 'reference/errors']) {
+  const names = guides.map((guide) => guide.replace(/\.md$/, ''))
+  for (const path of ['index', 'comparison', 'reference/errors', 'reference/entries', ...names]) {
     await phone.page.goto(`${served.url}/${path}.html`)
     const fits = 'document.documentElement.scrollWidth <= document.documentElement.clientWidth'
     assert.ok(await phone.page.evaluate<boolean>(fits), `${path} fits a phone`)
