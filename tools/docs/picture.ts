@@ -7,7 +7,7 @@ import { root } from '../command.ts'
 import { startServers } from '../servers/index.ts'
 
 /**
- * Takes the pictures of README and guides again, of the real server: `node --conditions=onceonly-source
+ * Takes the pictures of README and guides again, of the real server: `npx node --conditions=onceonly-source
  * tools/docs/picture.ts` writes docs/images/record.png and chat.jpg.
  */
 const servers = await startServers(['browser'])
