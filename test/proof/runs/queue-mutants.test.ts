@@ -45,6 +45,20 @@ const mutants: readonly RuleMutant[] = [
     rule: 'too_fast',
   },
   {
+    name: 'a run that continues another one leaves the queue',
+    file: 'src/runs/continued.ts',
+    find: 'if (row.queue !== null) yield* keepPlace(runId, id)',
+    replace: '',
+    rule: 'left_its_queue',
+  },
+  {
+    name: 'a run that continues another one is not counted for its begin',
+    file: 'src/runs/continued.ts',
+    find: "'ready_at', 'admitted_at']",
+    replace: "'ready_at']",
+    rule: 'too_fast',
+  },
+  {
     name: 'a resumed run need not be let in again',
     file: 'src/runs/resume.ts',
     find: "state = case when queue is null then 'running' else 'queued' end,\n    due_at = case when queue is null then ${now} end",

@@ -50,6 +50,13 @@ const mutants: readonly RuleMutant[] = [
     rule: 'attributes_differ',
   },
   {
+    name: 'a child that is to continue ends with its parent',
+    file: 'src/runs/tree.ts',
+    find: "`if_parent_ends = 'cancel' and ${IS_LIVE}",
+    replace: '`parent is not null and ${IS_LIVE}',
+    rule: 'cancelled_by_none',
+  },
+  {
     name: 'a fork compares what it copied',
     file: 'src/runs/forked.ts',
     find: ', leadsTo: null, fingerprint: COPIED }',

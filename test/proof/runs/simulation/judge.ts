@@ -14,6 +14,8 @@ export interface RunState {
   readonly takeovers: number
   readonly cancelled: number | null
   readonly continues: string | null
+  /** What becomes of it when its parent ends. */
+  readonly bound: string | null
   /** The key of the step that it was forked at, and its run. */
   readonly forked: string | null
 }
@@ -33,7 +35,7 @@ export interface StepRow {
 export function stateOf({ look }: World['database']): Rows {
   return {
     runs: look(
-      'select id, state, failure, takeovers, cancelled_at as cancelled, continues, forked_from as forked from onceonly_runs order by id',
+      'select id, state, failure, takeovers, cancelled_at as cancelled, continues, if_parent_ends as bound, forked_from as forked from onceonly_runs order by id',
     ) as Rows['runs'],
     steps: look(
       'select run_id as run, key, step_id as step, branch, tick, state, kind, plan from onceonly_run_steps order by run_id, position',
@@ -67,6 +69,7 @@ export function judge(world: World, cancelled: ReadonlySet<string>): void {
     // Of a run that has continued as new ones the last is cancelled.
     const isMeant = [...cancelled].some((id) => run.id === id || run.id.startsWith(`${id}#`))
     if (run.state === 'cancelled' && programOf(run.id) !== null && !isMeant) breaks('cancelled_by_none', run.id)
+    if (run.state === 'cancelled' && run.bound === 'continue') breaks('cancelled_by_none', `${run.id} was to continue`)
     judgeCleanUps(run, own, breaks)
   }
   judgeAttributes(runs, byRun, database, breaks)

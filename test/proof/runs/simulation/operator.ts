@@ -5,6 +5,7 @@ import type { RunState, StepRow } from './judge.ts'
 import { judgeFailures, partOf, stateOf } from './judge.ts'
 import type { World } from './parts.ts'
 import { everyPart } from './program.ts'
+import { line } from './queue.ts'
 
 const MOST_RESUMES = 2
 const ROUND_MS = 4 * MINUTE
@@ -24,6 +25,8 @@ export async function startAll({ simulation, programs, join }: World): Promise<v
         () => true,
         () => false,
       )
+      // Another run may have its dedupKey for a while.
+      if (!started) await simulation.after(simulation.random.below(MINUTE))
     }
   }
 }
@@ -84,6 +87,8 @@ export function attend(world: World): { isDone(): boolean; readonly cancelled: R
       await engine.resume(id).catch(unlessKnown)
       resumes.set(id, before + 1)
     }
+    if (isCalm() || random.chance(0.5)) await engine.queues.resume(line.name).catch(unlessKnown)
+    else if (random.chance(0.2)) await engine.queues.pause(line.name).catch(unlessKnown)
     if (!isCalm()) await interfere(engine, runs, steps)
   }
 
@@ -93,7 +98,7 @@ export function attend(world: World): { isDone(): boolean; readonly cancelled: R
       if (!cancelled.has(id) && random.chance(often.cancel)) {
         cancelled.add(id)
         await engine.cancel(id).catch(unlessKnown)
-      } else if (state === 'cancelled' && !id.startsWith('queued') && random.chance(0.3)) {
+      } else if (state === 'cancelled' && random.chance(0.3)) {
         await engine.resume(id).catch(unlessKnown)
       }
       const own = steps.filter(({ run, branch }) => run === id && !branch.startsWith('$cancel'))

@@ -16,6 +16,8 @@ export type Rule =
   | 'too_fast'
   | 'too_early'
   | 'passed_over'
+  | 'let_in_while_paused'
+  | 'left_its_queue'
   | 'not_undone'
   | 'undone_out_of_order'
   | 'undone_without_cancel'

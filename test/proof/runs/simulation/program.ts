@@ -11,7 +11,14 @@ export type Part =
   | { readonly kind: 'plain' | 'emit' | 'label'; readonly id: string }
   /** Declares a clean-up for the case of a cancel. */
   | { readonly kind: 'undo'; readonly id: string; readonly parts: readonly Part[] }
-  | { readonly kind: 'child'; readonly id: string; readonly ms: number }
+  /** In a queue, or at once; ended with its parent, or not. */
+  | {
+      readonly kind: 'child'
+      readonly id: string
+      readonly ms: number
+      readonly waits?: boolean
+      readonly stays?: boolean
+    }
   | { readonly kind: 'send'; readonly id: string; readonly channel: ChannelKind; readonly cursed: boolean }
   | { readonly kind: 'sleep'; readonly id: string; readonly ms: number }
   | { readonly kind: 'wait'; readonly id: string; readonly timeoutMs?: number }
@@ -51,7 +58,13 @@ function makePart(random: Random, depth: number, id: string): Part {
     case 'wait':
       return { kind, id }
     case 'child':
-      return { kind, id, ms: random.pick([0, SECOND, 2 * MINUTE]) }
+      return {
+        kind,
+        id,
+        ms: random.pick([0, SECOND, 2 * MINUTE]),
+        waits: random.chance(0.5),
+        stays: random.chance(0.3),
+      }
     case 'send': {
       return { kind, id, channel: random.pick(channelKinds), cursed: random.chance(0.05) }
     }
@@ -76,7 +89,7 @@ export function makeUndone(random: Random): readonly Part[] {
   const send = (id: string): Part => ({ kind: 'send', id, channel: random.pick(channelKinds), cursed: false })
   const nap = (id: string): Part => ({ kind: 'sleep', id, ms: random.pick([2 * MINUTE, 12 * MINUTE]) })
   const race: Part = { kind: 'race', id: 'r', branches: { left: [nap('rl'), send('rs')], right: [send('rr')] } }
-  const child: Part = { kind: 'child', id: 'c', ms: 12 * MINUTE }
+  const child: Part = { kind: 'child', id: 'c', ms: 12 * MINUTE, stays: random.chance(0.3) }
   const left = random.pick([race, race, child])
   const beside: Part = { kind: 'all', id: 'b', branches: { left: [left], right: [nap('bn'), send('bs')] } }
   const middle = random.pick([beside, beside, beside, child, nap('m')])
@@ -168,7 +181,11 @@ async function followPart(run: RunContext, part: Part, stage: Stage): Promise<un
     case 'undo':
       return run.onCancel(part.id, (cleanUp) => follow(cleanUp, part.parts, stage))
     case 'child':
-      return run.child(leaf, { input: { id: part.id, ms: part.ms } })
+      return run.child(leaf, {
+        input: { id: part.id, ms: part.ms },
+        ifParentEnds: part.stays === true ? 'continue' : 'cancel',
+        ...(part.waits === true ? { queue: 'aside' } : {}),
+      })
     case 'sleep':
       return run.sleep(part.id, part.ms)
     case 'wait':

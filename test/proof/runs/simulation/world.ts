@@ -11,7 +11,7 @@ import { attend, startAll } from './operator.ts'
 import type { Breaks, Member, Rule, World } from './parts.ts'
 import { everyPart, follow, leaf, makeProgram, makeUndone, originOf } from './program.ts'
 import { createOutside } from './provider.ts'
-import { line, makeQueued, watchQueue } from './queue.ts'
+import { aside, line, makeQueued, watchQueue } from './queue.ts'
 
 export interface SimulatedRuns {
   readonly seed: number
@@ -98,7 +98,7 @@ export async function simulateRuns(seed: number, size: Size = {}): Promise<Simul
     const engine = await createEngine({
       ledger: quietLedger(store),
       runs: [program, hasty, leaf],
-      queues: [line],
+      queues: [line, aside],
       runtime: process.runtime,
       work,
       ...timing,
@@ -108,8 +108,10 @@ export async function simulateRuns(seed: number, size: Size = {}): Promise<Simul
       async start(runId) {
         const ticket = queued.get(runId)?.ticket
         const { isHasty = false, turns = 0 } = ways.get(runId) ?? {}
-        if (ticket !== undefined) await engine.enqueue(program, { queue: line, runId, input: 0, ...ticket })
-        else await engine.start(isHasty ? hasty : program, { runId, input: turns })
+        if (ticket !== undefined) {
+          const found = await engine.enqueue(program, { queue: line, runId, input: turns, ...ticket })
+          if (found.runId !== runId) throw new Error(`${found.runId} has its dedupKey`)
+        } else await engine.start(isHasty ? hasty : program, { runId, input: turns })
       },
     }
   }
