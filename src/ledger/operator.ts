@@ -55,6 +55,7 @@ export type Erased = 'erased' | 'empty' | 'running' | 'gone'
 
 const call = { timeoutMs: limits.storeCallMs }
 const ANONYMOUS = 'operator'
+const NOT_HELD = 'Only a claim that is held can be released; look at its state first.'
 const LAPSED_ROWS = 100
 const BUSIEST_ROWS = 20
 /** A record that others change at the same time is read again. */
@@ -63,10 +64,11 @@ const ERASE_TRIES = 5
 export function createOperator(context: Context, declared: ReadonlyMap<string, Declared>): Operator {
   const { queries, clock } = context.store
 
-  function settle(identity: Identity, decision: OperatorDecision): void {
+  function settle(identity: Identity, decision: OperatorDecision, isRelease = false): void {
     if (decision.kind === 'done') return
     const what = `${identity.operation} under key ${JSON.stringify(identity.key)}`
-    throw new OnceError(decision.why, `No action on ${what}.`)
+    const next = isRelease && decision.why === 'not_resolvable' ? { next: NOT_HELD } : {}
+    throw new OnceError(decision.why, `No action on ${what}.`, next)
   }
 
   function resolutionOf(identity: Identity, ending: Ending | typeof rerun): Resolution {
@@ -83,7 +85,7 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
     const { by = ANONYMOUS, ifFence = null } = options
     const id = recordIdOf(identity)
     const { decision } = await context.requests.apply({ kind: 'forget', id, by, ifFence, onlyRunning })
-    settle(identity, decision)
+    settle(identity, decision, onlyRunning)
     context.cache.drop([id])
     context.events.emit({ kind: onlyRunning ? 'released' : 'forgotten', identity, by })
   }

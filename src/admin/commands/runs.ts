@@ -134,6 +134,7 @@ export const runCommands = {
 function onRun(how: 'cancel' | 'resume' | 'retry', verb: string, summary: string) {
   return act({
     summary,
+    details: `Many runs at once: \`onceonly runs ${how}\`.`,
     arguments: { runId },
     words: ['runId'],
     needs: ['runs'],
@@ -142,8 +143,9 @@ function onRun(how: 'cancel' | 'resume' | 'retry', verb: string, summary: string
     target: (args) => ({ runId: args.runId }),
     question: (_args, run) => `${verb} the run ${run.runId}, which is ${run.state}?`,
     async act(context, args) {
-      await runsOf(context)[how](args.runId)
-      return { done: true, runId: args.runId }
+      // A cancel answers whether it ended the run.
+      const done = (await runsOf(context)[how](args.runId)) !== false
+      return { done, runId: args.runId }
     },
   })
 }

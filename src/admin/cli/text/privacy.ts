@@ -1,7 +1,27 @@
+import type { AnswerOf } from '../../commands/table.ts'
 import { plain, table } from '../output.ts'
 import type { Texts } from './texts.ts'
 
 const listed = (ids: readonly string[]) => (ids.length === 0 ? 'none' : ids.join(', '))
+
+type Erased = AnswerOf<'erase'>
+
+const amounts = (records: number, own: Erased['own']) =>
+  `${records} records${Object.entries(own)
+    .map(([name, n]) => `, ${n} ${name}`)
+    .join('')}`
+
+function leftText({ count, some }: Erased['left']): string {
+  if (count === 0) return ''
+  const names = some.map(({ what, id, why }) => `${what} ${id} (${why})`)
+  return ` Left, until their outcome is known: ${count}, such as ${listed(names)}.`
+}
+
+/** The preview. */
+export function erasableText({ records, running, own, left }: Erased): string {
+  const still = running === 0 ? '' : ` ${running} attempts still run, and would be left.`
+  return plain(`Would be erased: ${amounts(records, own)}.${still}${leftText(left)}`)
+}
 
 export const privacyTexts: Texts = {
   encryption: (answer) => {
@@ -20,11 +40,8 @@ export const privacyTexts: Texts = {
     return `${done} Keys that can be removed now: ${plain(listed(removable))}.`
   },
   erase: ({ records, running, own, left }) => {
-    const others = Object.entries(own).map(([name, n]) => `, ${n} ${name}`)
     const still = running === 0 ? '' : ` ${running} attempts still run: erase again when they have ended.`
-    const names = left.some.map(({ what, id, why }) => `${what} ${id} (${why})`)
-    const rest = left.count === 0 ? '' : ` Left, until their outcome is known: ${left.count}, such as ${listed(names)}.`
-    return plain(`${records} records${others.join('')} are erased; their keys stay taken.${still}${rest}`)
+    return plain(`${amounts(records, own)} are erased; their keys stay taken.${still}${leftText(left)}`)
   },
   retention: ({ rows }) =>
     table(

@@ -34,7 +34,7 @@ export const runTexts: Texts = {
     const shown = table(['cursor', 'at', 'event', 'value'], lines, 'No events.')
     return ended ? `${shown}\n${plain(runId)} has ended as ${state}.` : shown
   },
-  'run.cancel': () => 'Cancelled.',
+  'run.cancel': ({ done }) => (done ? 'Cancelled.' : { text: 'Nothing was done: it had ended before.', status: 1 }),
   'run.resume': () => 'Resumed.',
   'run.retry': () => 'Tried now.',
   'run.resolve': () => 'Resolved.',

@@ -2,7 +2,7 @@ import { jsonText } from '../../../ledger/core/json-text.ts'
 import type { CommandName } from '../../commands/table.ts'
 import type { Shown } from '../output.ts'
 import { eventTexts, inboxText, outboxText, redrivenText } from './events.ts'
-import { privacyTexts } from './privacy.ts'
+import { erasableText, privacyTexts } from './privacy.ts'
 import { explanationText, recordTexts } from './records.ts'
 import { bulkText, runText, runTexts } from './runs.ts'
 import type { TextContext, Texts } from './texts.ts'
@@ -15,6 +15,7 @@ const previews: Readonly<Record<string, (preview: never) => string>> = {
   release: explanationText,
   forget: explanationText,
   resolve: explanationText,
+  erase: erasableText,
   'outbox.redrive': outboxText,
   'outbox.purge': outboxText,
   'inbox.redrive': redrivenText,

@@ -9,6 +9,7 @@ import { after, test } from 'node:test'
 import { createLedger, final } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
+import { createEngine, defineRun } from 'onceonly/run'
 import { sqliteStore } from 'onceonly/sqlite'
 import { startCommands } from '../../../support/admin/cli/commands.ts'
 
@@ -87,6 +88,32 @@ test('an operator with nothing but a key finds the ten answers, and acts on them
   )
   assert.equal(audit[2].by, 'grace')
   assert.equal((await onceonly('doctor')).status, 0)
+})
+
+test('a run that had ended is not said to be cancelled, and a release of nothing says what can be released', async () => {
+  const file = join(folder, 'runs.db')
+  const store = sqliteStore(file)
+  const once = createLedger({ store, background: false })
+  const nap = defineRun('nap', (run) => run.sleep('nap', 3_600_000))
+  const engine = await createEngine({ ledger: once, runs: [nap] })
+  await engine.start(nap, { runId: 'n', input: null })
+  await engine.stop()
+  await once.operation<number>({ name: 'pay', effect: 'external' }).run({ ...who, key: 'o' }, 1, async () => 'paid')
+  await once.stop()
+  await store.stop()
+  const on = (...args: string[]) => onceonly(...args, '--store', file)
+  const cancel = ['run', 'cancel', 'n', '--yes']
+  assert.deepEqual(
+    [(await on(...cancel)).stdout, (await on(...cancel)).stdout],
+    ['Cancelled.\n', 'Nothing was done: it had ended before.\n'],
+  )
+  const again = await on(...cancel, '--json')
+  assert.deepEqual([again.status, again.json()], [1, { done: false, runId: 'n' }])
+  const released = await on('release', 'acme', 'shop', 'pay', 'o', '--yes')
+  assert.equal(released.status, 2)
+  assert.match(released.stderr, /Only a claim that is held can be released/)
+  const preview = await on('erase', 'workspace', 'acme', '--preview')
+  assert.equal(preview.stdout, 'Would be erased: 1 records.\n')
 })
 
 test('what cannot be done is one clear line', async () => {
