@@ -98,12 +98,26 @@ export const privacyCommands = {
       'Also encrypts what was stored before encryption, with ONCEONLY_ENCRYPTION_ALLOW_PLAIN=yes. Safe beside running servers\nthat have the same keys; stopped in the middle it continues when it is run again.',
     arguments: {},
     isLocal: true,
-    find: (context) => encryptionOf(context).status(CALL),
+    async find(context) {
+      const status = await encryptionOf(context).status(CALL)
+      const programs = await context.admin.erasing.programTables()
+      const unknown = status.undeclared.filter((room) => programs.includes(room))
+      if (unknown.length > 0) {
+        throw new CommandRefused(
+          'not_available',
+          `A program keeps tables of its own in this store (${unknown.join(', ')}), and has not run with keys yet: which of their ` +
+            'columns to encrypt is not known. Start it with these keys and ONCEONLY_ENCRYPTION_ALLOW_PLAIN=yes, then run this ' +
+            'again. Nothing was done.',
+        )
+      }
+      return status
+    },
     forViewer: (status) => status,
     target: (_args, { writeWith }) => ({ writeWith }),
     question: (_args, { writeWith }) => `Encrypt everything in the store with the key \`${writeWith}\`?`,
     async act(context) {
       const encryption = encryptionOf(context)
+      await context.admin.declare()
       let [done, last] = [0, await rekeyAll(context)]
       done += last.changed
       // What was written while it ran, with the old key, is found by another look.

@@ -1,4 +1,4 @@
-import { LOCAL_ROOM } from '../../events/brokers/local/tables.ts'
+import { LOCAL_ROOM, localTables } from '../../events/brokers/local/tables.ts'
 import { INBOX_ROOM, inboxMigrations } from '../../events/inbox/tables.ts'
 import { OUTBOX_ROOM, outboxTables } from '../../events/outbox/tables.ts'
 import { SAGA_ROOM, sagaMigrations } from '../../events/saga/tables.ts'
@@ -115,6 +115,8 @@ export interface Admin {
   readonly erasing: Erasing
   /** The version of every room's tables, after they were brought up to date. */
   migrate(): Promise<ReadonlyMap<string, number>>
+  /** The same for the rooms that are there: a store with keys knows then which of their columns are encrypted. */
+  declare(): Promise<void>
   /** The SQL that `migrate` would still run; nothing is changed. */
   migrations(): Promise<readonly string[]>
   doctor(): Promise<readonly Finding[]>
@@ -292,6 +294,13 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     async migrations() {
       if (sql === undefined) throw noTables(store)
       return await sql.pendingSql(migrations)
+    },
+    async declare() {
+      if (sql === undefined) return
+      const there = await roomsOf(sql)
+      for (const [room, steps] of Object.entries({ ...migrations, [LOCAL_ROOM]: localTables })) {
+        if (there.has(room)) await sql.migrate(room, steps)
+      }
     },
     async migrate() {
       if (sql === undefined) throw noTables(store)

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
+import { startCommands } from '../../support/admin/cli/commands.ts'
 import { type Cluster, onEveryPlace, openCluster, type TestServer } from '../../support/service/cluster.ts'
 import { secrets, work } from '../../support/service/secrets.ts'
 
@@ -101,5 +102,35 @@ onEveryPlace('rekey on a server', (place) => {
     })
     assert.equal(sent.body.duplicateOnly, true, 'the guard knows the content')
     assert.equal(await messages(), kept)
+  })
+
+  test('of a plain store waits for the server, which knows what to encrypt in its tables', async () => {
+    await using cluster = await openCluster(place)
+    const [plain] = cluster.servers as [TestServer]
+    await work(plain)
+    await plain.stop()
+    const allowed = { ...before, ONCEONLY_ENCRYPTION_ALLOW_PLAIN: 'yes' }
+    await using commands = startCommands(process.cwd(), { ...process.env, ...allowed, ONCEONLY_STORE: cluster.address })
+    const early = await commands.run('rekey', '--yes')
+    assert.equal(early.status, 2)
+    assert.match(early.stderr, /keeps tables of its own .*messages.*Start it with these keys/)
+    const server = await cluster.add(allowed)
+    const done = await commands.run('rekey', '--yes', '--json')
+    assert.equal(done.status, 0, done.stderr)
+    assert.equal((JSON.parse(done.stdout) as { finished: boolean }).finished, true)
+    for (const [table, column] of columns) {
+      const rows = await cluster.sql(
+        `select 1 from ${table} where ${column} is not null and ${column} not like '%.k1.%'`,
+      )
+      assert.equal(table === 'onceonly_records' ? 0 : rows.length, 0, `${table}.${column}`)
+    }
+    await server.stop()
+    const last = await cluster.add(before)
+    const again = {
+      message: secrets.messageBody,
+      recipientPhone: `+1${secrets.phone}`,
+      recipientEmail: `${secrets.email}@example.com`,
+    }
+    assert.equal((await last.send({ ...again, channel: 'local' })).body.duplicateOnly, true)
   })
 })

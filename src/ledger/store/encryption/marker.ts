@@ -27,6 +27,8 @@ export interface Marker {
   readonly plain: boolean
   /** What the tables of wings hold encrypted: `rekey` finds it here, also that of a wing that it does not know. */
   readonly columns: EncryptedColumns
+  /** The rooms of tables that said so. */
+  readonly rooms: readonly string[]
 }
 
 export interface OpenMarker extends Marker {
@@ -57,7 +59,7 @@ function unwrap(key: Uint8Array, wrapped: string): Uint8Array | null {
   }
 }
 
-function recordOf({ version, wraps, writers, plain, columns }: Marker, before: LedgerRecord | null): Vacant {
+function recordOf({ version, wraps, writers, plain, columns, rooms }: Marker, before: LedgerRecord | null): Vacant {
   return {
     state: 'vacant',
     id: MARKER_ID,
@@ -69,7 +71,7 @@ function recordOf({ version, wraps, writers, plain, columns }: Marker, before: L
     claimId: 'marker',
     attempts: 1,
     claimedAt: before?.claimedAt ?? 0,
-    pointer: { type: MARKER_TYPE, id: JSON.stringify({ version, wraps, writers, plain, columns }) },
+    pointer: { type: MARKER_TYPE, id: JSON.stringify({ version, wraps, writers, plain, columns, rooms }) },
     policy: { onAbandoned: 'hold', retainMs: FOREVER, refuseMs: 0, unknownMs: 0 },
     awaited: false,
     history: [],
@@ -93,14 +95,16 @@ export async function readMarker(store: Store, call: Call): Promise<Marker> {
   return marker
 }
 
-/** Says which columns of a wing's tables are encrypted. */
-export async function addColumns(store: Store, columns: EncryptedColumns, call: Call): Promise<void> {
+/** Says which columns of a room's tables are encrypted, none among them. */
+export async function addColumns(store: Store, room: string, columns: EncryptedColumns, call: Call): Promise<void> {
   for (let tries = 0; tries < TRIES; tries++) {
     const marker = await readMarker(store, call)
     const all = { ...marker.columns }
     for (const [table, kinds] of Object.entries(columns)) all[table] = { ...all[table], ...kinds }
-    if (JSON.stringify(all) === JSON.stringify(marker.columns)) return
-    if (await writeMarker(store, (now) => ({ ...now, columns: all }), call)) return
+    const isKnown = marker.rooms.includes(room)
+    if (isKnown && JSON.stringify(all) === JSON.stringify(marker.columns)) return
+    const rooms = isKnown ? marker.rooms : [...marker.rooms, room]
+    if (await writeMarker(store, (now) => ({ ...now, columns: all, rooms }), call)) return
   }
   throw fought()
 }
@@ -204,12 +208,19 @@ export async function openMarker(store: Store, encryption: CheckedEncryption, ca
     if (plain && !allowPlain) {
       const text = `The ${store.name} store has records that are not encrypted.`
       throw new EncryptionError(text, {
-        next: 'Stop the processes without keys, set `allowPlain` (ONCEONLY_ENCRYPTION_ALLOW_PLAIN=yes), run `onceonly rekey`, and remove it.',
+        next: 'Stop the processes without keys, start them with keys and `allowPlain` (ONCEONLY_ENCRYPTION_ALLOW_PLAIN=yes), run `onceonly rekey`, and remove it.',
       })
     }
     const writers = [...new Set([...(known?.writers ?? []), writeWith])]
     const wraps = wrapsFor(known, encryption, writers, indexKey)
-    const wanted: Marker = { version: 1, wraps, writers, plain, columns: known?.columns ?? {} }
+    const wanted: Marker = {
+      version: 1,
+      wraps,
+      writers,
+      plain,
+      columns: known?.columns ?? {},
+      rooms: known?.rooms ?? [],
+    }
     if (known !== null && sameIds(wanted, known)) return known
     const request = { kind: 'replace', id: MARKER_ID, before: record, after: recordOf(wanted, record) } as const
     const { decision } = await store.claims.apply(request, call)

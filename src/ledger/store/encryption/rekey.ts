@@ -1,8 +1,9 @@
 import type { LedgerRecord, Vacant } from '../../core/record.ts'
 import { goneAtOf } from '../../core/record.ts'
+import { LEDGER_ROOM } from '../ledger-migrations.ts'
 import type { Call, Store } from '../port.ts'
 import { RESTORES_ID } from '../restores.ts'
-import { MARKER_ID, readMarker, writeMarker } from './marker.ts'
+import { MARKER_ID, type Marker, readMarker, writeMarker } from './marker.ts'
 import type { Opened, Opener } from './opened.ts'
 import { rekeyTable } from './rekey-tables.ts'
 import type { Rekeyed, StoreEncryption } from './status.ts'
@@ -76,11 +77,20 @@ export function createRekey(store: Store, opener: Opener): StoreEncryption {
     return { cursor: page.cursor, at: RECORDS, looked: page.rows.length, changed, left }
   }
 
+  /** The tables of records are known. */
+  async function undeclaredOf({ plain, rooms }: Marker): Promise<readonly string[]> {
+    if (!plain || sql === undefined) return []
+    const there = await sql.query<{ room: string }>('SELECT DISTINCT room FROM onceonly_migrations ORDER BY room')
+    return there.map(({ room }) => room).filter((room) => room !== LEDGER_ROOM && !rooms.includes(room))
+  }
+
   return {
     async status(call) {
       const { encryption } = await opener.open(call)
-      const { writers, plain } = await readMarker(store, call)
-      return { writeWith: encryption.writeWith, keys: [...encryption.keys.keys()], writers, plain }
+      const marker = await readMarker(store, call)
+      const { writers, plain } = marker
+      const undeclared = await undeclaredOf(marker)
+      return { writeWith: encryption.writeWith, keys: [...encryption.keys.keys()], writers, plain, undeclared }
     },
     async rekey(cursor, limit, call) {
       const on = await opener.open(call)
@@ -98,6 +108,7 @@ export function createRekey(store: Store, opener: Opener): StoreEncryption {
     },
     async finish(call) {
       const on = await opener.open(call)
+      if ((await undeclaredOf(await readMarker(store, call))).length > 0) return false
       const { writeWith, keys, lost } = on.encryption
       const written = await writeMarker(
         store,

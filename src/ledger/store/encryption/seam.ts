@@ -70,9 +70,10 @@ export function openedSeam(store: Store, sql: SqlSeam, opener: Opener): SqlSeam 
     migrate: async (room, migrations) => {
       const on = await opener.open(CALL)
       await sql.migrate(room, migrations)
+      await addColumns(store, room, {}, CALL)
       for (const { encrypted } of migrations) {
         if (encrypted === undefined) continue
-        await addColumns(store, encrypted, CALL)
+        await addColumns(store, room, encrypted, CALL)
         // Rows are looked for by what is encrypted from now on: those from before must be found, too.
         if (on.plain()) await rekeyLookups(sql, on, encrypted)
       }

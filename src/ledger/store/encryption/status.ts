@@ -18,6 +18,11 @@ export interface EncryptionStatus {
   readonly writers: readonly string[]
   /** Records from before encryption may be there. */
   readonly plain: boolean
+  /**
+   * Rooms of tables from before encryption whose program has not run with keys since: which columns to encrypt is not known
+   * yet, so that `finish` waits for them.
+   */
+  readonly undeclared: readonly string[]
 }
 
 export interface Rekeyed {
