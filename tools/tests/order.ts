@@ -6,6 +6,7 @@
 export const LONGEST: readonly string[] = [
   'test/proof/service/imports-crash.test.ts',
   'test/proof/faults/away.test.ts',
+  'test/proof/frameworks/guide-commands.test.ts',
   'test/proof/ledger/transition/explore-probe.test.ts',
   'test/contract/events/outbox/relay.test.ts',
   'test/proof/service/outreach-crash.test.ts',
