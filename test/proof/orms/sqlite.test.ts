@@ -17,6 +17,8 @@ const rows = missing === false ? await allRows('file') : []
 /** A file has no sessions, settings, schemas or roles, and a statement that fails there leaves the transaction usable. */
 const serverOnly = new Set([
   'a failure that is hidden before COMMIT is no success',
+  'step: a failure that is hidden before COMMIT is no result',
+  'step: its result is recorded where its transaction began',
   'an effect that hides a failed statement commits nothing',
   'a session that is ended under its effect is tried again',
   'within: the settings of your transaction stay as they were',

@@ -132,6 +132,33 @@ export const wingCases: Readonly<Record<string, OrmCase>> = {
     await assert.rejects(failing, (error) => isOnceError(error, 'run_failed'))
   },
 
+  'step: a failure that is hidden before COMMIT is no result': async (t, row) => {
+    const shop = await openShop(t, row)
+    const { orm, orders } = shop
+    if (orm.failBeforeCommit === undefined) return t.skip('it calls no code of the user there')
+    const key = fresh()
+    let acted = 0
+    const { output } = await ran(t, shop, key, async (tx) => {
+      acted += 1
+      if (acted === 1) orm.failBeforeCommit?.()
+      await orm.insert(tx, key)
+      return 'placed'
+    })
+    assert.deepEqual([output, acted, await orders(key)], ['placed', 2, [key]])
+  },
+
+  'step: its result is recorded where its transaction began': async (t, row) => {
+    const shop = await openShop(t, row)
+    const { orm, orders } = shop
+    const key = fresh()
+    const { output } = await ran(t, shop, key, async (tx) => {
+      await orm.raw(tx, `INSERT INTO orders VALUES ('${key}')`)
+      await orm.raw(tx, 'SET LOCAL search_path TO pg_catalog')
+      return 'placed'
+    })
+    assert.deepEqual([output, await orders(key)], ['placed', [key]])
+  },
+
   'a saga or a run with the transactions of another ORM, or without a ledger that has them, is refused': async (
     t,
     row,
