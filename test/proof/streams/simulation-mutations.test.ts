@@ -66,16 +66,16 @@ const mutants: readonly Notice.StreamMutant[] = [
   },
   {
     name: 'a client that resumes while its log is read is not fed',
-    file: 'src/streams/server/feed.ts',
-    find: 'if (mine === life) sendRead(entries)',
-    replace: 'if (mine !== life) return\n      sendRead(entries)',
+    file: 'src/streams/server/reading.ts',
+    find: 'if (mine === life) take(found)',
+    replace: 'if (mine !== life) return\n        take(found)',
     weather: { resumeTwice: 1 },
   },
   {
-    name: 'a client that resumes while the final order is read does not get it',
+    name: 'what stands behind a read of the final order is not sent',
     file: 'src/streams/server/order-feed.ts',
-    find: 'if (mine === life) {',
-    replace: 'if (mine !== life) return\n      {',
+    find: 'createReading(pump, failed)',
+    replace: 'createReading(() => {}, failed)',
     weather: { resumeTwice: 1 },
   },
   {
