@@ -32,6 +32,20 @@ for (const page of pages) {
   })
 }
 
+test('a guide leads to the programs that it quotes', () => {
+  const programs = globSync('examples/*.ts', { cwd: root }).map((path) => ({ path, code: flat(read(path)) }))
+  const missing = globSync('docs/guides/*.md', { cwd: root }).flatMap((page) => {
+    const text = read(page)
+    const quoted = [...text.matchAll(/^ *```ts\n(.*?)^ *```$/gms)].flatMap(([, code = '']) => {
+      const sources = programs.filter((program) => program.code.includes(flat(code)))
+      // What several programs have, and their imports, are quoted from none of them.
+      return sources.length === 1 && !code.startsWith('import ') ? sources.map(({ path }) => path) : []
+    })
+    return [...new Set(quoted)].filter((path) => !text.includes(`../../${path}`)).map((path) => `${page}: ${path}`)
+  })
+  assert.deepEqual(missing, [])
+})
+
 test('configuration that a page shows is the file that the laboratory uses, and every such file is shown', () => {
   const quotes = pages.flatMap((page) =>
     [...read(page).matchAll(/^`(ops\/[\w./-]+)`:\n\n```\w+\n(.*?)^```$/gms)].map(([, file = '', text]) => ({
