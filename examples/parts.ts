@@ -115,7 +115,7 @@ assert.equal(compareCounts(oatMilk.clock, wholeMilk.clock), 'concurrent')
 assert.ok(compareHybrid(milk.at, oatMilk.at) < 0)
 // Of two at the same time the later one wins, on every phone: by the time, and by the name where that is the same.
 const wins = (a: Edit, b: Edit) => compareHybrid(a.at, b.at) || (a.by < b.by ? -1 : 1)
-assert.equal([wholeMilk, oatMilk].toSorted(wins).at(-1)?.item, 'milk: whole')
+assert.equal([wholeMilk, oatMilk].sort(wins).at(-1)?.item, 'milk: whole')
 await synchronise(bob, hub)
 await synchronise(ann, hub)
 
@@ -124,7 +124,7 @@ const [phoneTime, hubTime] = [new LamportClock(), new LamportClock()]
 const lines = [{ time: phoneTime.send(), text: 'phone: sent' }]
 lines.unshift({ time: hubTime.receive(phoneTime.time), text: 'hub: received' })
 assert.deepEqual(
-  lines.toSorted((a, b) => a.time - b.time).map(({ text }) => text),
+  lines.sort((a, b) => a.time - b.time).map(({ text }) => text),
   ['phone: sent', 'hub: received'],
 )
 
@@ -133,7 +133,7 @@ assert.deepEqual(
 
 const reader = new SequencedReader()
 const shown: string[] = []
-for (const { place, edit } of hub.log.toSorted((a, b) => comparePlaces(a.place, b.place))) {
+for (const { place, edit } of [...hub.log].sort((a, b) => comparePlaces(a.place, b.place))) {
   if (reader.look(place) !== 'next') continue
   reader.take(place)
   shown.push(edit.item)
