@@ -30,8 +30,11 @@ if (unknownStore) throw new Error(`--store is one of ${stores.join(', ')}, not $
 const minutes = Number(values.minutes)
 if (!(minutes > 0)) throw new Error(`--minutes is a number above 0, not ${values.minutes}`)
 
-/** Tables are made when they are first needed, and V8 tidies up once after a start, about 110 s later. */
-const START_MS = 150_000
+/**
+ * Tables are made when they are first needed; and V8 gives memory of the start back by up to three whole collections, a bit
+ * more than 100 s apart, each of which costs more than a minute of everything else. Then there are none.
+ */
+const START_MS = 330_000
 /** For one minute of a server. */
 const most = { statements: 300, cpuMs: 70 }
 /** A tenth of what a gateway did before its background work slept until it was due. */
