@@ -91,9 +91,11 @@ export function EraseForm() {
   )
 }
 
-function endText({ running }: Erased): string {
-  const left = running === 0 ? '' : ` ${countText(running)} attempts still run: erase again when they have ended.`
-  return `Erased. Keys stay taken until their window ends.${left}`
+function endText({ running, left }: Erased): string {
+  const still = running === 0 ? '' : ` ${countText(running)} attempts still run: erase again when they have ended.`
+  const names = left.some.map(({ what, id, why }) => `${what} ${id} (${why})`).join(', ')
+  const rest = left.count === 0 ? '' : ` Left until their outcome is known: ${countText(left.count)}, such as ${names}.`
+  return `Erased. Keys stay taken until their window ends.${still}${rest}`
 }
 
 interface EraseDialogProps {
@@ -124,8 +126,13 @@ function EraseDialog({ of, found, done, close }: EraseDialogProps) {
   )
 }
 
-function Counts({ of: { records, running, own } }: { readonly of: Erased }) {
-  const counts = [['records', records], ...Object.entries(own), ['attempts that still run', running]] as const
+function Counts({ of: { records, running, own, left } }: { readonly of: Erased }) {
+  const counts = [
+    ['records', records],
+    ...Object.entries(own),
+    ['attempts that still run', running],
+    ['left: under way or unknown', left.count],
+  ] as const
   return <Facts facts={counts.map(([name, count]) => [name, count === 0 ? null : countText(count)])} />
 }
 
