@@ -56,21 +56,14 @@ test('the files of PostgreSQL, its log of changes included, and a dump of Redis 
   assert.deepEqual([...found, ...foundInLines(server)], [])
 })
 
-test('the store of a gateway shows no key, amount or answer', async (context) => {
+test('the store of a gateway shows no key, amount or answer, and runs nothing again with another key', async (context) => {
   const folder = await temporaryFolder(context)
   const upstream = await openCounting(context, (_request, response) =>
     response.writeHead(201, { 'content-type': 'text/plain' }).end(secrets.upstream),
   )
   const store = join(folder, 'gateway.db')
-  const before = process.env['ONCEONLY_ENCRYPTION_KEYS']
-  process.env['ONCEONLY_ENCRYPTION_KEYS'] = keys.ONCEONLY_ENCRYPTION_KEYS
-  const gateway = await startGateway(context, folder, {
-    store,
-    config: { upstream: upstream.url, routes: [{ ...things, path: '/pay', operation: 'pay' }] },
-  }).finally(() => {
-    if (before === undefined) delete process.env['ONCEONLY_ENCRYPTION_KEYS']
-    else process.env['ONCEONLY_ENCRYPTION_KEYS'] = before
-  })
+  const config = { upstream: upstream.url, routes: [{ ...things, path: '/pay', operation: 'pay' }] }
+  const gateway = await withKeys(keys.ONCEONLY_ENCRYPTION_KEYS, () => startGateway(context, folder, { store, config }))
   const pay = () => gateway.ask({ path: '/pay', key: secrets.gatewayKey, body: `{"amount":${secrets.amount}}` })
   assert.equal((await pay()).status, 201)
   assert.equal((await pay()).status, 201)
@@ -80,4 +73,27 @@ test('the store of a gateway shows no key, amount or answer', async (context) =>
     .filter((file) => file.includes('gateway.db'))
     .flatMap((file) => foundIn(readFileSync(file), file))
   assert.deepEqual([...found, ...foundIn(Buffer.from(gateway.lines.join('\n')), 'its log')], [])
+
+  // With other keys it would not find what ran, and run it again.
+  const another = randomBytes(32).toString('base64')
+  for (const wrong of [`k1=${another}`, `k9=${another}`, '']) {
+    const refused = withKeys(wrong, () => startGateway(context, folder, { store, config }))
+    await assert.rejects(refused, /ended before it listened/)
+  }
+  const again = await withKeys(keys.ONCEONLY_ENCRYPTION_KEYS, () => startGateway(context, folder, { store, config }))
+  const paid = { path: '/pay', key: secrets.gatewayKey, body: `{"amount":${secrets.amount}}` }
+  assert.equal((await again.ask(paid)).status, 201)
+  assert.equal(upstream.seen.length, 1, 'it was answered from the record')
 })
+
+/** What is started by `work` gets these keys. */
+async function withKeys<T>(given: string, work: () => Promise<T>): Promise<T> {
+  const before = process.env['ONCEONLY_ENCRYPTION_KEYS']
+  process.env['ONCEONLY_ENCRYPTION_KEYS'] = given
+  try {
+    return await work()
+  } finally {
+    if (before === undefined) delete process.env['ONCEONLY_ENCRYPTION_KEYS']
+    else process.env['ONCEONLY_ENCRYPTION_KEYS'] = before
+  }
+}
