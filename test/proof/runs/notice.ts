@@ -1,4 +1,5 @@
 import { importMutated, type Mutant } from '../simulation/mutate.ts'
+import type * as Schedules from './simulation/schedules.ts'
 import type * as World from './simulation/world.ts'
 
 /** The first simulation that shows what is missing. */
@@ -14,4 +15,15 @@ export async function notice(
     if (broken !== null) return { seed, ...broken }
   }
   return null
+}
+
+/** What the first simulation of schedules shows in which something is wrong. */
+export async function noticeSchedules(mutant: Mutant, seeds: number, days: number): Promise<readonly string[]> {
+  Error.stackTraceLimit = 0
+  const { simulateSchedules } = await importMutated<typeof Schedules>('test/proof/runs/simulation/schedules.ts', mutant)
+  for (let seed = 1; seed <= seeds; seed++) {
+    const { wrong } = await simulateSchedules(seed, days)
+    if (wrong.length > 0) return wrong
+  }
+  return []
 }
