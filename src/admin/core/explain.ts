@@ -93,14 +93,18 @@ function existedAnswer({ state }: LedgerRecord, { claimedAt, expired }: Card): s
   return expired ? `yes, claimed ${iso(claimedAt)}, but its time is over` : `yes, claimed ${iso(claimedAt)}`
 }
 
+const NOT_STORED = 'its result could not be kept: retries get outcome_not_stored, over HTTP 409 response-not-stored'
+
 function stateAnswer(record: LedgerRecord, card: Card): Said['state'] {
   const expires =
     card.expiresAt === null ? 'never expires' : `${card.expired ? 'expired' : 'expires'} ${iso(card.expiresAt)}`
   switch (record.state) {
     case 'in_progress':
       return `in progress, attempt ${record.attempts}, lease until ${iso(record.leaseUntil)}`
-    case 'succeeded':
-      return `succeeded ${iso(record.settledAt)}; ${expires}`
+    case 'succeeded': {
+      const succeeded = `succeeded ${iso(record.settledAt)}; ${expires}`
+      return record.outcome.kept === 'not_stored' ? { alarming: `${succeeded}; ${NOT_STORED}` } : succeeded
+    }
     case 'failed_terminal':
       return `failed for good ${iso(record.settledAt)}: ${card.failure?.message ?? 'no reason kept'}; ${expires}`
     case 'failed_retryable':

@@ -45,6 +45,9 @@ export async function openLibrary(file: string, token: string): Promise<Library>
   const telemetry = createTelemetry({ meter, standing: createStanding(store) })
   const ledger = stack.use(createLedger({ store, background: false, on: telemetry.ledger }))
   await makeCounts(store, ledger)
+  const charge = ledger.operation({ name: 'charge', effect: 'external' })
+  // A function is no plain data.
+  await charge.run({ tenant: 'acme', caller: 'shop', key: 'unkept-1' }, null, () => () => 'charged')
   const admin = createAdmin({ store, ledger })
   const left = claim('left-behind')
   await store.claims.apply(left, CALL)
@@ -65,7 +68,7 @@ export async function openLibrary(file: string, token: string): Promise<Library>
   const { port } = await server.listen(0, '127.0.0.1')
   const disposal = stack.move()
   return {
-    made: { brokenCleanUp: 'tidy-1', staleLease: left.id, brokenSchedule: broken.name },
+    made: { unkeptResult: 'unkept-1', brokenCleanUp: 'tidy-1', staleLease: left.id, brokenSchedule: broken.name },
     url: `http://127.0.0.1:${port}`,
     metrics: async () => [await meter.text()],
     [Symbol.asyncDispose]: () => disposal.disposeAsync(),

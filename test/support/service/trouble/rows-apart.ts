@@ -89,6 +89,18 @@ export const libraryTroubles = {
     alert: 'OnceonlyBackgroundFails',
     end: 'by itself when the cause is mended: the log names it; or `schedule pause`',
   },
+  unkeptResult: {
+    system: 'commands',
+    what: 'A result cannot be kept: it is too large, or no plain data',
+    command: 'explain ID',
+    says: 'its result could not be kept',
+    page: 'FOUND',
+    sees: 'its result could not be kept',
+    card: null,
+    metric: 'onceonly_dedup_outcomes_not_stored_total{operation="charge"}',
+    alert: null,
+    end: 'it has happened, and runs no second time; mend what the effect returns, or raise `maxOutcomeBytes`',
+  },
   brokenCleanUp: {
     system: 'runs',
     what: 'A clean-up of a cancelled run fails',
