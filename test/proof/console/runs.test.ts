@@ -135,12 +135,12 @@ test('a queue is paused and resumed, and a schedule triggered, paused and resume
   await page.getByRole('button', { name: 'Run now: nightly' }).click()
   await confirm(page, 'Start a run of the schedule')
   await until(
-    'the run of the schedule is listed',
-    async () => (await engine.schedules.list())[0]?.lastRun ?? null,
-    (lastRun) => lastRun !== null,
+    'the schedule has started a run',
+    async () => (await engine.list({ definition: 'leaf' })).runs,
+    (runs) => runs.some(({ runId }) => runId.startsWith('schedule:nightly:')),
   )
-  await page.reload()
-  await row.getByRole('link').click()
+  await page.goto(`${opened.service.url}/console/runs?definition=leaf`)
+  await page.getByRole('cell', { name: /schedule:nightly:/ }).click()
   await page.getByText('leaf v1').first().waitFor()
   await page.goto(`${opened.service.url}/console/runs?view=schedules`)
   await page.getByRole('button', { name: 'Resume: nightly' }).click()
