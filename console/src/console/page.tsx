@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import type { Asked } from '../parts/ask.ts'
 import { useScroll } from '../parts/scroll.tsx'
 import { Failed, Loading } from '../parts/states.tsx'
@@ -94,6 +95,23 @@ interface FiltersProps {
   readonly change: (name: string, value: string) => void
 }
 
+/** Pages are drawn again every few seconds: what is being typed stays. */
+function TextFilter({ name, value, type, change }: Omit<Filter, 'label' | 'choices'> & Pick<FiltersProps, 'change'>) {
+  const [draft, write] = useState(value)
+  useEffect(() => write(value), [value])
+  return (
+    <input
+      id={`filter-${name}`}
+      {...(type === undefined ? {} : { type })}
+      value={draft}
+      autocomplete="off"
+      spellcheck={false}
+      onInput={({ currentTarget }) => write(currentTarget.value)}
+      onChange={({ currentTarget }) => change(name, currentTarget.value.trim())}
+    />
+  )
+}
+
 /** Typed filters are taken with Enter or when the field is left, so that no letter asks the server. */
 export function Filters({ filters, change }: FiltersProps) {
   return (
@@ -102,14 +120,7 @@ export function Filters({ filters, change }: FiltersProps) {
         <div class="field" key={name}>
           <label for={`filter-${name}`}>{label}</label>
           {choices === undefined ? (
-            <input
-              id={`filter-${name}`}
-              {...(type === undefined ? {} : { type })}
-              value={value}
-              autocomplete="off"
-              spellcheck={false}
-              onChange={({ currentTarget }) => change(name, currentTarget.value.trim())}
-            />
+            <TextFilter name={name} value={value} {...(type === undefined ? {} : { type })} change={change} />
           ) : (
             <select
               id={`filter-${name}`}
