@@ -1,3 +1,4 @@
+import { countText } from '../parts/format.ts'
 import type { IconName } from '../parts/icons.tsx'
 import type { Standing } from './api.ts'
 
@@ -5,6 +6,8 @@ import type { Standing } from './api.ts'
 export interface Need {
   readonly title: string
   readonly count: number
+  /** Counting stopped there: it may be more. */
+  readonly isMore?: boolean
   readonly about: string
   readonly page: IconName
   readonly query: Readonly<Record<string, string>>
@@ -17,6 +20,16 @@ const outboxLateMs = 60_000
 const scheduleLateMs = 300_000
 /** No alert has this one: how long a run may wait in a queue is for its owner to say. */
 const queueWaitsMs = 900_000
+
+/** Where the server stops counting: leases are looked through page by page, the outbox counts on. */
+const leasesMost = 500
+const rowsMost = 10_000
+const outboxMost = 100_000
+
+/** As exact as it is known. */
+export function needCountText({ count, isMore = false }: Pick<Need, 'count' | 'isMore'>): string {
+  return `${countText(count)}${isMore ? '+' : ''}`
+}
 
 /** What needs attention, the gravest first; empty while the store does not answer. */
 export function needs(standing: Standing | null): readonly Need[] {
@@ -34,11 +47,14 @@ export function needs(standing: Standing | null): readonly Need[] {
     claimsAway = false,
   } = standing
   const givenUp = Object.values(inboxDeadLetters).reduce((sum, count) => sum + count, 0)
-  const deadLetters = (outbox?.deadLetters ?? 0) + givenUp
+  const outboxLetters = outbox?.deadLetters ?? 0
+  const deadLetters = outboxLetters + givenUp
+  const isFull = [unknownWaiting, runsUnknown, givenUp].some((count) => count >= rowsMost)
   const all: readonly (Omit<Need, 'tone'> & Partial<Pick<Need, 'tone'>>)[] = [
     {
       title: 'Unknown outcomes, dead letters',
       count: unknownWaiting + runsUnknown + deadLetters,
+      isMore: isFull || outboxLetters >= outboxMost,
       about: 'Records, messages and steps that may have happened, and dead letters.',
       page: 'records',
       query: { view: 'unknowns' },
@@ -53,6 +69,7 @@ export function needs(standing: Standing | null): readonly Need[] {
     {
       title: 'Stale leases',
       count: staleLeases,
+      isMore: staleLeases >= leasesMost,
       about: 'Their holders did not renew them in time.',
       page: 'records',
       query: { view: 'stale' },
@@ -60,6 +77,7 @@ export function needs(standing: Standing | null): readonly Need[] {
     {
       title: 'Stuck runs',
       count: runsStuck,
+      isMore: runsStuck >= rowsMost,
       about: 'Due, and no worker continues them.',
       page: 'runs',
       query: { stuck: 'true' },
@@ -67,6 +85,7 @@ export function needs(standing: Standing | null): readonly Need[] {
     {
       title: 'Outbox is late',
       count: outbox !== undefined && outbox.lagMs > outboxLateMs ? outbox.pending : 0,
+      isMore: (outbox?.pending ?? 0) >= outboxMost,
       about: 'Messages wait, and the oldest for more than a minute to be published.',
       page: 'events',
       query: {},
@@ -89,6 +108,7 @@ export function needs(standing: Standing | null): readonly Need[] {
     {
       title: 'Failed runs',
       count: runsFailed,
+      isMore: runsFailed >= rowsMost,
       about: 'Within the last day. Fix the cause, then resume them.',
       page: 'runs',
       query: { state: 'failed', since: '1d' },

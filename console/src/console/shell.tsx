@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import icon from '../icon.svg'
-import { countText, shortCountText } from '../parts/format.ts'
+import { shortCountText } from '../parts/format.ts'
 import { Icon, type IconName } from '../parts/icons.tsx'
 import { addressOf, navigate } from '../parts/router.ts'
 import { ThemeSwitch } from '../parts/theme.tsx'
 import { useLive } from './live.ts'
-import { needs } from './needs.ts'
+import { needCountText, needs } from './needs.ts'
 
 interface Entry {
   readonly name: IconName
@@ -52,7 +52,9 @@ export function Shell({ current, entries: shown, who, note, signOut, children }:
         <FindBox />
         <nav aria-label="Pages">
           {shown.map(({ name, title }) => {
-            const count = waiting.filter(({ page }) => page === name).reduce((sum, each) => sum + each.count, 0)
+            const ofPage = waiting.filter(({ page }) => page === name)
+            const count = ofPage.reduce((sum, each) => sum + each.count, 0)
+            const text = needCountText({ count, isMore: ofPage.some(({ isMore }) => isMore) })
             return (
               <a
                 key={name}
@@ -62,7 +64,7 @@ export function Shell({ current, entries: shown, who, note, signOut, children }:
                 <Icon name={name} />
                 {title}
                 {count === 0 ? null : (
-                  <span class="count" title={countText(count)} aria-label={`${countText(count)} need a person`}>
+                  <span class="count" title={text} aria-label={`${text} need a person`}>
                     {shortCountText(count)}
                   </span>
                 )}

@@ -8,7 +8,7 @@ import { type AnswerOf, question } from '../api.ts'
 import { growingBacklogs } from '../backlogs.ts'
 import { rangeOf, useHistory } from '../history.ts'
 import { useLive, useNow } from '../live.ts'
-import { needs } from '../needs.ts'
+import { needCountText, needs } from '../needs.ts'
 import { CardBox, Loaded, Page } from '../page.tsx'
 import { recentNeeds } from '../recent.ts'
 import { Busiest } from './busiest.tsx'
@@ -78,10 +78,10 @@ function Needs({ standing }: { readonly standing: Rates['standing'] }) {
   }
   return (
     <ul class="tiles" aria-label="What needs attention">
-      {waiting.map(({ title, count, about, page, query, tone }) => (
+      {waiting.map(({ title, count, isMore = false, about, page, query, tone }) => (
         <li key={title}>
           <a class={`card tile ${tone}`} href={addressOf([page], query)}>
-            <b>{countText(count)}</b>
+            <b>{needCountText({ count, isMore })}</b>
             <span>{title}</span>
             <small>{about}</small>
           </a>
