@@ -19,12 +19,27 @@ export function ScrollBox({ children }: ScrollBoxProps) {
   )
 }
 
-/** Attributes of a box that may be narrower than what is in it: then the arrow keys scroll it, as soon as Tab is there. */
+/** What was stored, as text; a long one scrolls in a box of its own. */
+export function StoredText({
+  children,
+  kind = 'stored',
+}: ScrollBoxProps & { readonly kind?: 'stored' | 'then' | 'today' }) {
+  return (
+    <pre class={kind} {...useScroll<HTMLPreElement>()}>
+      {children}
+    </pre>
+  )
+}
+
+/** Attributes of a box that may be smaller than what is in it: then the arrow keys scroll it, as soon as Tab is there. */
 export function useScroll<Box extends HTMLElement>(): Scrolled<Box> {
   const ref = useRef<Box>(null)
-  const [isNarrow, setNarrow] = useState(false)
+  const [isSmall, setSmall] = useState(false)
   const look = () => {
-    if (ref.current !== null) setNarrow(ref.current.scrollWidth > ref.current.clientWidth)
+    if (ref.current === null) return
+    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = ref.current
+    // Sizes are rounded.
+    setSmall(scrollWidth > clientWidth + 1 || scrollHeight > clientHeight + 1)
   }
   // What is in it may have changed.
   useEffect(look)
@@ -34,5 +49,5 @@ export function useScroll<Box extends HTMLElement>(): Scrolled<Box> {
     observer.observe(ref.current)
     return () => observer.disconnect()
   }, [])
-  return isNarrow ? { ref, tabIndex: 0 } : { ref }
+  return isSmall ? { ref, tabIndex: 0 } : { ref }
 }

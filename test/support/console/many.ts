@@ -71,7 +71,7 @@ async function makeRuns({ store }: Filled): Promise<void> {
     }),
   )
   const leaf = defineRun('leaf', (run) => run.step('work', async () => 'done'))
-  const family = defineRun('family', async (run) => {
+  const family = defineRun('family', async (run, _input: readonly string[]) => {
     await run.setAttributes({ customer: 'c-1', urgent: true })
     await run.emit('began', { by: 'Ada' })
     await run.child(leaf, { id: 'first', input: null })
@@ -88,7 +88,9 @@ async function makeRuns({ store }: Filled): Promise<void> {
   const failed = await engine.start(deliver, { runId: 'shop/deliver-1', input: null })
   await assert.rejects(failed.result({ waitMs: 120_000 }))
   await engine.start(charge, { runId: 'shop/charge-1', input: null })
-  await engine.enqueue(family, { queue: mail, key: 'c-1', runId: 'shop/family-1', input: null })
+  // Longer than its box.
+  const input = Array.from({ length: 60 }, (_, at) => `line ${at}`)
+  await engine.enqueue(family, { queue: mail, key: 'c-1', runId: 'shop/family-1', input })
   const stateOf = async () => (await engine.get('shop/family-1')).state
   await until('the parent sleeps', stateOf, (state) => state === 'sleeping')
   await engine.stop()
@@ -110,6 +112,7 @@ async function makeCampaign({ url }: Filled): Promise<void> {
 }
 
 async function makeRoom({ url }: Filled): Promise<void> {
+  const kept = Promise.withResolvers<void>()
   const client = await createStreamClient({
     room: 'seen',
     regions: ['tokyo'],
@@ -119,9 +122,11 @@ async function makeRoom({ url }: Filled): Promise<void> {
     }),
     mode: 'at-least-once',
     from: 'start',
-    receiver: { message: () => {} },
+    receiver: { message: () => kept.resolve() },
   })
   await client.send({ by: 'Ada', text: 'Seen' })
+  // It comes back from the server.
+  await kept.promise
   await client.stop()
 }
 

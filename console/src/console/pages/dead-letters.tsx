@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { storedText } from '../../parts/format.ts'
 import { type List, useList } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'
+import { StoredText } from '../../parts/scroll.tsx'
 import { Empty, Failed, Loading } from '../../parts/states.tsx'
 import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
@@ -139,9 +140,9 @@ function LetterRows({ letters, actionOf, done }: LetterRowsProps) {
             <Time atMs={parkedAt} nowMs={now} />
           </summary>
           <p class="soft">{`Message ${message.id}, tried ${attempts} times`}</p>
-          <pre class="stored">
+          <StoredText>
             {message.body === null ? 'The body is visible to operators only.' : storedText(message.body)}
-          </pre>
+          </StoredText>
         </Row>
       ))}
       {open === null ? null : (

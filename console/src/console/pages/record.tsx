@@ -3,6 +3,7 @@ import { useAsk } from '../../parts/ask.ts'
 import type { Tone } from '../../parts/badge.tsx'
 import { countText, durationText, storedText, timeText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
+import { StoredText } from '../../parts/scroll.tsx'
 import { Time, Timeline } from '../../parts/timeline.tsx'
 import { type AnswerOf, type Card, question } from '../api.ts'
 import { useNow } from '../live.ts'
@@ -78,7 +79,7 @@ function Detail({ detail, again }: { readonly detail: AnswerOf<'inspect'>; reado
         ) : stored === null ? (
           <p class="soft">No response is stored.</p>
         ) : (
-          <pre class="stored">{storedText(stored)}</pre>
+          <StoredText>{storedText(stored)}</StoredText>
         )}
       </CardBox>
     </Page>

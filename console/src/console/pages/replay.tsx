@@ -2,6 +2,7 @@ import type { Replay, ReplayStep } from 'onceonly/run'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { storedText } from '../../parts/format.ts'
+import { StoredText } from '../../parts/scroll.tsx'
 import { question } from '../api.ts'
 import { CardBox, Loaded } from '../page.tsx'
 
@@ -69,10 +70,10 @@ function DiffRow({ difference: { path, original, replayed } }: { readonly differ
         <code>{path}</code>
       </td>
       <td>
-        <pre class="then">{original === undefined ? '—' : storedText(original)}</pre>
+        <StoredText kind="then">{original === undefined ? '—' : storedText(original)}</StoredText>
       </td>
       <td>
-        <pre class="today">{replayed === undefined ? '—' : storedText(replayed)}</pre>
+        <StoredText kind="today">{replayed === undefined ? '—' : storedText(replayed)}</StoredText>
       </td>
     </tr>
   )

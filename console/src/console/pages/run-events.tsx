@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useAsk } from '../../parts/ask.ts'
 import { storedText } from '../../parts/format.ts'
+import { StoredText } from '../../parts/scroll.tsx'
 import { Time } from '../../parts/timeline.tsx'
 import { type AnswerOf, question } from '../api.ts'
 import { CardBox, Loaded } from '../page.tsx'
@@ -32,7 +33,7 @@ export function RunEvents({ runId, now }: RunEventsProps) {
                   <b>{event.name}</b>
                   <Time atMs={event.at} nowMs={now} />
                 </summary>
-                <pre class="stored">{mayAct ? storedText(event.value) : 'Visible to operators only.'}</pre>
+                <StoredText>{mayAct ? storedText(event.value) : 'Visible to operators only.'}</StoredText>
               </details>
             ))}
             {after === 0 && events.length < PAGE ? null : (

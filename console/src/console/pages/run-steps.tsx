@@ -2,6 +2,7 @@ import type { RunView, StepView } from 'onceonly/run'
 import { useState } from 'preact/hooks'
 import { Badge } from '../../parts/badge.tsx'
 import { agoText, storedText } from '../../parts/format.ts'
+import { StoredText } from '../../parts/scroll.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { CardBox, Facts } from '../page.tsx'
 import { useMayAct } from '../session.tsx'
@@ -110,7 +111,7 @@ function Stored({ title, value }: { readonly title: string; readonly value: unkn
   return (
     <>
       <h3>{title}</h3>
-      <pre class="stored">{storedText(value)}</pre>
+      <StoredText>{storedText(value)}</StoredText>
     </>
   )
 }

@@ -4,6 +4,7 @@ import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { storedText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
+import { StoredText } from '../../parts/scroll.tsx'
 import { ShortId } from '../../parts/short-id.tsx'
 import { question } from '../api.ts'
 import { useNow } from '../live.ts'
@@ -83,11 +84,11 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
             </CardBox>
           )}
           <CardBox title="Input">
-            <pre class="stored">{input === null && !mayAct ? 'Visible to operators only.' : storedText(input)}</pre>
+            <StoredText>{input === null && !mayAct ? 'Visible to operators only.' : storedText(input)}</StoredText>
           </CardBox>
           {result === null || result === undefined ? null : (
             <CardBox title="Result">
-              <pre class="stored">{storedText(result)}</pre>
+              <StoredText>{storedText(result)}</StoredText>
             </CardBox>
           )}
         </div>

@@ -3,6 +3,7 @@ import { useAsk } from '../../parts/ask.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { agoText, storedText, timeText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
+import { StoredText } from '../../parts/scroll.tsx'
 import { Timeline } from '../../parts/timeline.tsx'
 import { type AnswerOf, question } from '../api.ts'
 import { useNow } from '../live.ts'
@@ -69,7 +70,7 @@ function Detail({ instance }: { readonly instance: InstanceView }) {
             <Facts facts={pending.map(({ name, event, dueAt }) => [name ?? event, agoText(dueAt, now)] as const)} />
           </CardBox>
           <CardBox title="Data">
-            <pre class="stored">{data === null ? 'Visible to operators only.' : storedText(data)}</pre>
+            <StoredText>{data === null ? 'Visible to operators only.' : storedText(data)}</StoredText>
           </CardBox>
         </div>
       </div>
