@@ -311,7 +311,8 @@ test('every page works on a phone, in the dark and by keyboard; a list that fail
   skip,
 }, async () => {
   const { page, assertClean } = await signIn(operatorToken)
-  assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark')
+  // The browser may report the scheme after the page has begun.
+  await page.locator('html[data-theme="dark"]').waitFor()
   await page.getByRole('link', { name: 'Overview' }).focus()
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')

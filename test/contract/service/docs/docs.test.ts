@@ -15,7 +15,10 @@ test('the page loads nothing from other hosts, and only files of this one may ru
   assert.equal(response.headers.get('content-type'), 'text/html; charset=utf-8')
   assert.doesNotMatch(page, /(?:src|href)="(?:https?:)?\/\//)
   const policy = response.headers.get('content-security-policy') ?? ''
-  assert.match(policy, /^default-src 'none'; script-src 'self'; .*connect-src 'self'; .*frame-ancestors 'none'$/)
+  assert.match(
+    policy,
+    /^default-src 'none'; script-src 'self'; style-src 'self'; .*connect-src 'self'; .*frame-ancestors 'none'$/,
+  )
 })
 
 test('every file that the page names is there, compressed for those who take it so', async () => {
