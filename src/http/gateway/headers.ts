@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { HeaderList } from '../protocol/exchange.ts'
-import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
+import { CLIENT_HEADER, FORMER_HEADER, REGION_HEADER } from '../region/token.ts'
 
 /** Names and values in turn, as Node gives and takes them: order, spelling and repeated lines are kept. */
 export type RawHeaders = readonly string[]
@@ -24,6 +24,7 @@ const hopByHop = new Set([
   // Between regions only.
   REGION_HEADER,
   CLIENT_HEADER,
+  FORMER_HEADER,
 ])
 
 /** A client must not be able to take these away from the upstream by calling them headers of its connection. */

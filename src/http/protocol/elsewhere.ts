@@ -8,13 +8,14 @@ import type { Granted } from '../../ledger/granted.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { RegionRouter } from '../region/region.ts'
 import { AnswerTooLarge } from '../region/send.ts'
-import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
+import { CLIENT_HEADER, FORMER_HEADER, REGION_HEADER } from '../region/token.ts'
 import type { Answer, HeaderList, Incoming, IncomingBody } from './exchange.ts'
 import { headerOf } from './exchange.ts'
 import type { ProblemWriter } from './problem-writer.ts'
 import { wholeBody } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import { replayedAnswer } from './record.ts'
+import { storedIn } from './replay.ts'
 import type { Who } from './route.ts'
 import type { RouteRequest } from './running.ts'
 
@@ -23,8 +24,8 @@ const AWAY_RETRY_MS = SECOND
 
 type Named = Pick<Identity, 'operation' | 'key'>
 
-/** Names the region that a former home has handed a key over to. Only what is answered between regions has it. */
-export const HANDED_OVER_HEADER = 'onceonly-handed-over'
+/** Proves that a former home has handed a key over to the region that asks. No answer of a handler is kept with it. */
+const HANDED_OVER_HEADER = 'onceonly-handed-over'
 
 /** Tenant and caller of a request that another region forwarded, and that region; null for a direct one. */
 export function sentHere(
@@ -64,21 +65,24 @@ const HERE: Placed = { kind: 'here' }
 
 /** Where a request belongs: the answer of the identity's home, where that is another region. */
 export async function place(region: RegionRouter, coming: Coming, problems: ProblemWriter): Promise<Placed> {
-  const { identity, from } = coming
+  const { incoming, identity, from } = coming
   const id = recordIdOf(identity)
   const home = region.homeOf(id)
   const former = region.formerHomeOf(id)
+  const disagree = () => away(problems, identity.operation, 'The regions do not agree about the home of this key.')
   if (home === region.self) {
     // A former home has its records for as long as they are kept, and takes no key any more that it has handed over.
     if (former === null || (await coming.isKnown())) return HERE
+    // Each of two regions has the other's list as the one of before.
+    if (from !== null && incoming.header(FORMER_HEADER).length > 0) return { kind: 'answer', answer: disagree() }
     const answer = await forwarded(region, coming, former, problems)
-    return headerOf(answer.headers, HANDED_OVER_HEADER) === region.self ? HERE : { kind: 'answer', answer }
+    const proof = region.handOverProof({ from: former, to: region.self, id })
+    return headerOf(answer.headers, HANDED_OVER_HEADER) === proof ? HERE : { kind: 'answer', answer }
   }
   if (from === null) return { kind: 'answer', answer: await forwarded(region, coming, home, problems) }
   if (former === region.self && from === home) return { kind: 'hands-over', to: home }
   // Sent on once more, it could go round in circles: two regions have different lists.
-  const detail = 'The regions do not agree about the home of this key.'
-  return { kind: 'answer', answer: away(problems, identity.operation, detail) }
+  return { kind: 'answer', answer: disagree() }
 }
 
 function away(problems: ProblemWriter, operation: string, detail: string): Answer {
@@ -93,7 +97,9 @@ async function forwarded(
 ): Promise<Answer> {
   const { method, target } = incoming
   const given = await incoming.body()
-  const { body, headers } = raw(incoming, given)
+  const { body, headers: raws } = raw(incoming, given)
+  const asks = region.home(identity) === region.self ? [[FORMER_HEADER, to] as const] : []
+  const headers = [...raws.filter(([name]) => name !== FORMER_HEADER), ...asks]
   try {
     const client = incoming.client === undefined ? {} : { client: incoming.client }
     const content = contentOf(incoming, given, incoming.client ?? null)
@@ -116,17 +122,30 @@ export async function handOver(
   begun: Pick<Granted<unknown>, 'settle'>,
   { parts, method }: Pick<RouteRequest<unknown, never>, 'parts' | 'method'>,
   to: string,
-  ledger: Pick<Ledger<never>, 'get'>,
+  { region, ledger }: { readonly region: RegionRouter; readonly ledger: Pick<Ledger<never>, 'get'> },
   problems: ProblemWriter,
 ): Promise<Answer> {
+  const proof = region.handOverProof({ from: region.self, to, id: recordIdOf(parts) })
   const { status, headers, body } = away(problems, parts.operation, `This key has moved to the region ${to}.`)
-  const stored: StoredAnswer = { status, headers: [...headers, [HANDED_OVER_HEADER, to]], body }
+  const stored: StoredAnswer = { status, headers: [...headers, [HANDED_OVER_HEADER, proof]], body }
   await begun.settle({ thrown: final(new Error(`Handed over to the region ${to}.`), { answer: stored }) })
   // While its record is still being saved, a process that has the list of before may take the key.
-  const isSaved = (await ledger.get(parts))?.record.state === 'failed_terminal'
-  return isSaved
-    ? replayedAnswer(stored, method)
-    : away(problems, parts.operation, 'This key is moving to another region.')
+  const saved = await handedOver({ parts, method }, ledger)
+  return saved ?? away(problems, parts.operation, 'This key is moving to another region.')
+}
+
+/** What the record says, where the key was handed over: it is of no caller, so that none has to be allowed to see it. */
+export async function handedOver(
+  { parts, method }: Pick<RouteRequest<unknown, never>, 'parts' | 'method'>,
+  ledger: Pick<Ledger<never>, 'get'>,
+): Promise<Answer | null> {
+  const record = (await ledger.get(parts))?.record
+  const stored = record === undefined ? null : storedIn(record)
+  return stored !== null && isHandedOver(stored) ? replayedAnswer(stored, method) : null
+}
+
+export function isHandedOver({ headers }: StoredAnswer): boolean {
+  return headerOf(headers, HANDED_OVER_HEADER) !== null
 }
 
 /** Credentials of the caller; the home may verify them again. */

@@ -25,7 +25,7 @@ import {
 import type { ContentKey } from './content-options.ts'
 import { declareRoute } from './declare.ts'
 import { createEarly, type Early } from './early.ts'
-import { handOver, place, sentHere } from './elsewhere.ts'
+import { handedOver, handOver, place, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { hungUp } from './leaving.ts'
 import { refuseWho } from './options.ts'
@@ -244,8 +244,9 @@ export function createRoute<N, Tx>(
     const { way, parts, waitMs, breaker, keyless } = call
     if (breaker !== null) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
     if (begun.kind === 'granted') {
-      if (call.handsOverTo !== null)
-        return handOver(begun, call, call.handsOverTo, options.ledger, problems).then(answerOf)
+      const { ledger, region } = options
+      if (call.handsOverTo !== null && region !== undefined)
+        return handOver(begun, call, call.handsOverTo, { region, ledger }, problems).then(answerOf)
       const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(way, parts, waitMs, over)
       return new RunningRoute(begun, rules, call, early)
     }
@@ -261,6 +262,9 @@ export function createRoute<N, Tx>(
   async function refusedAnswer(call: RouteRequest<N, Tx>, error: OnceError): Promise<BegunRequest<Tx>> {
     const { parts, waitMs, operation: name, request, target, route } = call
     const answer =
+      (error.code === 'not_authorized' && options.region !== undefined
+        ? await handedOver(call, options.ledger)
+        : null) ??
       (definition.bound === undefined ? null : await changed(definition.bound, parts, error, request, target)) ??
       // A retry that prefers not to wait, after it has waited as the route says.
       (waitMs !== null && error.code === 'in_progress' ? acceptedAnswer(problems, error, name) : null) ??

@@ -61,7 +61,7 @@ const usuallyKept = new Set([
 
 /** Of the connection, of the moment, of the one caller, or of the one request: a replay of these would be a lie. */
 const neverKept =
-  /^(set-cookie2?|date|age|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|server-timing|(x-)?rate-?limit.*|traceparent|tracestate|b3|x-b3-.*|x-(amzn-)?trace.*|x-request-id|x-correlation-id|idempotent-replayed)$/
+  /^(set-cookie2?|date|age|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|server-timing|(x-)?rate-?limit.*|traceparent|tracestate|b3|x-b3-.*|x-(amzn-)?trace.*|x-request-id|x-correlation-id|idempotent-replayed|onceonly-handed-over)$/
 
 export function canBeKept(name: string): boolean {
   return !neverKept.test(name)

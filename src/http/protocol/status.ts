@@ -9,7 +9,7 @@ import type { RegionRouter } from '../region/region.ts'
 import { routesFor } from './declare.ts'
 import { type Uncommitted, uncommittedOf } from './early.ts'
 import type { Head } from './elsewhere.ts'
-import { HANDED_OVER_HEADER, lookBack, lookElsewhere, lookingHere } from './elsewhere.ts'
+import { isHandedOver, lookBack, lookElsewhere, lookingHere } from './elsewhere.ts'
 import type { Answer, HeaderList } from './exchange.ts'
 import { headerOf, headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
@@ -103,15 +103,11 @@ export async function recordOf(
   const elsewhere = ask === null || isSent ? null : await lookElsewhere(ask)
   if (elsewhere !== null) return { answer: elsewhere }
   const found = await record()
-  if (found !== null && !isHandedOver(found)) return found
+  // What a record says that was handed over is for regions alone.
+  const stored = found === null ? null : storedIn(found)
+  if (found !== null && (stored === null || !isHandedOver(stored))) return found
   const before = ask === null ? null : await lookBack(ask)
   return before === null ? null : { answer: before }
-}
-
-/** What it says is for regions alone. */
-function isHandedOver(record: LedgerRecord | Uncommitted): boolean {
-  const stored = storedIn(record)
-  return stored !== null && headerOf(stored.headers, HANDED_OVER_HEADER) !== null
 }
 
 export function isOf(identity: Identity, { tenant, caller }: Who): boolean {

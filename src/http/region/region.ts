@@ -6,8 +6,8 @@ import { refuseFaults, unknownSetting } from '../../ledger/core/settings.ts'
 import { createNonces } from './nonces.ts'
 import type { RegionAnswer, RegionLink, RegionRequest } from './send.ts'
 import { createRegionLink } from './send.ts'
-import type { Arrived, Vouched } from './token.ts'
-import { CLIENT_HEADER, LONGEST_WAY_MS, REGION_HEADER, readRegionToken, regionToken } from './token.ts'
+import type { Arrived, HandOver, Vouched } from './token.ts'
+import { CLIENT_HEADER, handOverProof, LONGEST_WAY_MS, REGION_HEADER, readRegionToken, regionToken } from './token.ts'
 
 /** Which regions there are, and which one this is. */
 export interface RegionRouterOptions {
@@ -36,6 +36,8 @@ export interface RegionRouter {
   homeOf(id: RecordId): string
   /** The home of before, where the list has changed and it was another one; null else. */
   formerHomeOf(id: RecordId): string | null
+  /** What only regions can say of a record that has another home now. */
+  handOverProof(handOver: HandOver): string
   /** The sender, tenant and caller of a request that another region forwarded; `null` when its token is not valid. */
   arrived(token: string, request: Omit<Arrived, 'self'>): Pick<Vouched, 'from' | 'tenant' | 'caller'> | null
   /** Sends a request to the home of its identity, or to the region `to`. Rejects when that gave no whole answer. */
@@ -93,6 +95,7 @@ export function createRegionRouter(options: RegionRouterOptions): RegionRouter {
     home,
     homeOf,
     formerHomeOf,
+    handOverProof: (handOver) => handOverProof(secret, handOver),
     arrived(token, request) {
       const vouched = readRegionToken(secret, Date.now(), token, { self, ...request })
       return vouched !== null && nonces.take(vouched.nonce, performance.now()) ? vouched : null

@@ -12,6 +12,22 @@ export const REGION_HEADER = 'onceonly-region'
  */
 export const CLIENT_HEADER = 'onceonly-client'
 
+/** On a request that a home sends to the former one, which answers it and never sends it on. */
+export const FORMER_HEADER = 'onceonly-former-home'
+
+/** A region that was the home of a record, and the one that is its home now. */
+export interface HandOver {
+  readonly from: string
+  readonly to: string
+  readonly id: string
+}
+
+/** Shows that a region has handed a record over: what a handler answers cannot be taken for that. */
+export function handOverProof(secret: string, { from, to, id }: HandOver): string {
+  const said = ['handed over', 'v1', from, to, id]
+  return createHmac('sha256', secret).update(lengthPrefixed(said)).digest('base64url')
+}
+
 /** What a region vouches for. */
 export interface Passage {
   readonly from: string

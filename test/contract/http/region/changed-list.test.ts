@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import type { Store } from 'onceonly'
 import { createLedger } from 'onceonly'
+import type { RouteDefinition } from 'onceonly/http'
 import { memoryStore } from 'onceonly/memory'
 import { createProtect, operationStatus } from 'onceonly/node'
 import type { RegionRouterOptions } from 'onceonly/region'
@@ -18,6 +19,11 @@ const secret = 'a secret of some regions, long enough'
 const before = ['eu', 'us'] as const
 const now = ['eu', 'us', 'ap'] as const
 type Name = (typeof now)[number]
+/** What else a route has, and what its handler answers beside a body. */
+interface Shape {
+  readonly rules?: Pick<RouteDefinition<unknown>, 'authorize'>
+  readonly headers?: Readonly<Record<string, string>>
+}
 type Lists = Pick<RegionRouterOptions, 'regions' | 'previous'>
 
 const identityOf = (key: string) => ({ tenant: 'acme', caller: 'ann', operation: 'order', key })
@@ -25,10 +31,15 @@ const list = (names: readonly Name[], ports: Readonly<Record<Name, number>>) =>
   Object.fromEntries(names.map((name) => [name, `http://127.0.0.1:${ports[name]}`]))
 
 /** Three regions with a store each, whose processes have the list that the test gives them. */
-async function openRegions(context: TestContext, effect: 'external' | 'transaction') {
+async function openRegions(
+  context: TestContext,
+  effect: 'external' | 'transaction',
+  { rules = {}, headers = {} }: Shape = {},
+) {
   const ports: Record<Name, number> = { eu: await freePort(), us: await freePort(), ap: await freePort() }
   const folder = await temporaryFolder(context)
   const stores = new Map<Name, Store>()
+  const came: Name[] = []
   const ran: { readonly at: Name; readonly key: string }[] = []
   const storeOf = (name: Name): Store => {
     const store =
@@ -42,13 +53,14 @@ async function openRegions(context: TestContext, effect: 'external' | 'transacti
     const region = createRegionRouter({ self, secret, ...lists })
     const ledger = createLedger({ store: around(storeOf(self)), background: false })
     const who = () => ({ tenant: 'acme', caller: 'ann' })
-    const route = { name: 'order', effect } as const
+    const route = { name: 'order', effect, ...rules } as const
     const listener = createProtect({ ledger, who, region })(route, (request, response) => {
       ran.push({ at: self, key: String(request.headers['idempotency-key']) })
-      response.writeHead(201).end(`made at ${self}`)
+      response.writeHead(201, headers).end(`made at ${self}`)
     })
     const status = operationStatus({ ledger, who, region })
     const server = createServer((request, response) => {
+      came.push(self)
       void (request.method === 'GET' ? status : listener)(request, response)
     })
     await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve))
@@ -71,7 +83,7 @@ async function openRegions(context: TestContext, effect: 'external' | 'transacti
   })
   const old: Lists = { regions: list(before, ports) }
   const changed: Lists = { regions: list(now, ports), previous: list(before, ports) }
-  return { ports, ran, start, old, changed }
+  return { ports, ran, came, start, old, changed }
 }
 
 /** Keys that were at home in one region before, and are in `ap` now. */
@@ -163,9 +175,8 @@ test('while the former home is away, the new one takes no key that may have a re
   assert.equal(ran.length, 1)
 })
 
-test('a key that was handed over is taken after a crash of its new home', async (context) => {
-  const { ports, ran, start, changed } = await openRegions(context, 'external')
-  const us = await start('us', changed)
+/** A store that takes no claims until it comes back. */
+function createAway() {
   let isAway = true
   const around = (store: Store): Store => ({
     ...store,
@@ -174,13 +185,20 @@ test('a key that was handed over is taken after a crash of its new home', async 
       apply: (...given) => (isAway ? Promise.reject(new Error('away')) : store.claims.apply(...given)),
     },
   })
+  return { around, comeBack: () => void (isAway = false) }
+}
+
+test('a key that was handed over is taken after a crash of its new home', async (context) => {
+  const { ports, ran, start, changed } = await openRegions(context, 'external')
+  const us = await start('us', changed)
+  const { around, comeBack } = createAway()
   await start('ap', changed, { around })
   const [key = ''] = movedKeys(changed, 'us', 1)
   assert.ok((await ask(ports.ap, { key })).status >= 500)
   assert.equal((await us.get(identityOf(key)))?.record.state, 'failed_terminal')
   const id = recordIdOf(identityOf(key))
   assert.equal((await ask(ports.us, { method: 'GET', path: `/operations/${id}`, key: null })).status, 404)
-  isAway = false
+  comeBack()
   for (const replayed of [false, true]) {
     const answer = await ask(ports.ap, { key })
     assert.deepEqual([answer.body, answer.replayed], ['made at ap', replayed])
@@ -204,4 +222,49 @@ test('a region that leaves answers for its records until they are gone', async (
     assert.match((await ask(port, { key: fresh })).body, /made at (eu|us)/)
   }
   assert.equal(ran.length, 2)
+})
+
+test('an answer of a handler does not pass for a key that was handed over', async (context) => {
+  const headers = { 'onceonly-handed-over': 'ap' }
+  const { ports, ran, start, old, changed } = await openRegions(context, 'external', { headers })
+  await start('us', old)
+  await start('ap', changed)
+  const [key = ''] = movedKeys(changed, 'us', 1)
+  assert.equal((await ask(ports.ap, { key })).body, 'made at us')
+  assert.equal((await ask(ports.ap, { key })).body, 'made at us')
+  assert.deepEqual(ran, [{ at: 'us', key }])
+})
+
+test('a region that may not show outcomes of now says that it has handed a key over', async (context) => {
+  const rules = { authorize: () => false }
+  const { ports, ran, start, changed } = await openRegions(context, 'external', { rules })
+  await start('us', changed)
+  const { around, comeBack } = createAway()
+  await start('ap', changed, { around })
+  const [key = ''] = movedKeys(changed, 'us', 1)
+  assert.ok((await ask(ports.ap, { key })).status >= 500)
+  comeBack()
+  assert.equal((await ask(ports.ap, { key })).body, 'made at ap')
+  assert.equal((await ask(ports.ap, { key })).problem, 'not-authorized')
+  assert.deepEqual(ran, [{ at: 'ap', key }])
+})
+
+test('a change that is taken back sends no request round in circles', async (context) => {
+  const { ports, ran, came, start, old, changed } = await openRegions(context, 'external')
+  await start('us', { regions: old.regions, previous: changed.regions })
+  await start('ap', changed)
+  const [key = ''] = movedKeys(changed, 'us', 1)
+  for (const [port, way] of [
+    [ports.ap, ['ap', 'us']],
+    [ports.us, ['us', 'ap']],
+  ] as const) {
+    // Also where the client says that its request was sent by a region.
+    for (const headers of [{}, { 'onceonly-former-home': 'us' }]) {
+      came.length = 0
+      const answer = await ask(port, { key, headers })
+      assert.deepEqual([answer.status, answer.problem], [503, 'home-unreachable'])
+      assert.deepEqual(came, way)
+    }
+  }
+  assert.deepEqual(ran, [])
 })
