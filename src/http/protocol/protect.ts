@@ -175,7 +175,11 @@ export function createRoute<N, Tx>(
     const who = sent ?? (await way.who(call.request))
     const identity = partsOf(call, who)
     const isKnown = async () => (await options.ledger.get(identity)) !== null
-    const placed = await place(region, { incoming, identity, from: sent?.from ?? null, isKnown }, problems)
+    call.parts = identity
+    const coming = { incoming, identity, from: sent?.from ?? null, isKnown }
+    // A store that is down refuses here as it would refuse the claim.
+    const placed = await place(region, coming, problems).catch(refusedBy)
+    if (placed.kind === 'answered') return granted(call, placed)
     if (placed.kind === 'answer') return placed
     if (placed.kind === 'hands-over') call.handsOverTo = placed.to
     return claimed(call, who)

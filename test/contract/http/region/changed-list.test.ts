@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import type { Store } from 'onceonly'
-import { createLedger } from 'onceonly'
+import { createLedger, OnceError } from 'onceonly'
 import type { RouteDefinition } from 'onceonly/http'
 import { memoryStore } from 'onceonly/memory'
 import { createProtect, operationStatus } from 'onceonly/node'
@@ -266,5 +266,15 @@ test('a change that is taken back sends no request round in circles', async (con
       assert.deepEqual(came, way)
     }
   }
+  assert.deepEqual(ran, [])
+})
+
+test('a new home whose store is down says so', async (context) => {
+  const { ports, ran, start, changed } = await openRegions(context, 'external')
+  const down = () => Promise.reject(new OnceError('store_unavailable', 'The store is down.'))
+  await start('ap', changed, { around: (store) => ({ ...store, queries: { ...store.queries, get: down } }) })
+  const [key = ''] = movedKeys(changed, 'us', 1)
+  const answer = await ask(ports.ap, { key })
+  assert.deepEqual([answer.status, answer.problem], [503, 'store-unavailable'])
   assert.deepEqual(ran, [])
 })
