@@ -143,7 +143,8 @@ const isTable = (given: unknown): given is Readonly<Record<string, unknown>> =>
 function listFaults(path: string, given: unknown): SettingFault[] {
   if (!isTable(given)) return [{ path, what: 'is not a table of names and URLs' }]
   const faults: SettingFault[] = []
-  if (Object.keys(given).length === 0) faults.push({ path, what: 'is empty' })
+  // Of an empty list of regions it is said that it lacks this one.
+  if (path === 'previous' && Object.keys(given).length === 0) faults.push({ path, what: 'is empty' })
   for (const [name, url] of Object.entries(given)) {
     const fits = typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
     if (!/^[\w-]{1,64}$/.test(name))
