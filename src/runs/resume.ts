@@ -84,7 +84,7 @@ export async function seeingTwins<T>(resume: () => Promise<T>): Promise<T> {
 
 /**
  * A run of a queue is let in again like any other. The time when it was let in before is overwritten then, so that must not
- * happen while its queue still counts it. One that was not to begin before a time still is not.
+ * happen while its queue still counts it.
  */
 function beginsAgain(now: string): string {
   const counted = `select case when admitted_at + q.rate_ms > ${now} then admitted_at + q.rate_ms end
@@ -93,7 +93,7 @@ function beginsAgain(now: string): string {
     due_at = case when queue is null then ${now} end, 
     deadline_at = case when queue is null and (state = 'cancelled' or cancelled_at is null) then ${now} + timeout_ms end,
     place = case when queue is not null then 'delayed' end,
-    ready_at = case when queue is null then null when ready_at > ${now} then ready_at else coalesce((${counted}), ${now}) end`
+    ready_at = case when queue is not null then coalesce((${counted}), ${now}) end`
 }
 
 /** What was done cannot be gone on from once it was undone. */

@@ -65,18 +65,3 @@ onEveryRunStore('a twin that takes the place of the dedupKey in the middle of a 
   await refused.resuming
   assert.equal((await engine.get('failed')).state, 'failed')
 })
-
-onEveryRunStore('a run that was cancelled before its time still waits for it when it is resumed', async (world) => {
-  const { engine } = await open(world)
-  await engine.enqueue(held, { queue: mail, runId: 'later', input: 'waits', delayMs: 60_000 })
-  const { queue } = await engine.get('later')
-  await engine.cancel('later')
-  await engine.resume('later')
-  assert.equal((await engine.get('later')).queue?.readyAt, queue?.readyAt)
-  // One that is enqueued behind it is let in before.
-  await engine.enqueue(held, { queue: mail, runId: 'now', input: 'waits' })
-  await untilState(engine, 'now', 'sleeping')
-  assert.equal((await engine.get('later')).state, 'queued')
-  await world.advance(60_000)
-  await untilState(engine, 'later', 'sleeping')
-})
