@@ -63,7 +63,10 @@ async function compareOne(
   if (trouble.page !== null) await pages.see(pageOf(trouble.page, found.stdout), trouble.sees ?? shown)
   const { metric, alert, above = 0, lasts = false } = trouble
   if (metric === null) return []
-  const counted = async () => Math.max(...(await metrics()).map((text) => valueOf(text, metric) ?? 0))
+  // Each process counts what it did itself; what is stored, all of them read alike.
+  const together = /_total\b/.test(metric) ? (a: number, b: number) => a + b : Math.max
+  const counted = async () =>
+    (await metrics()).map((text) => valueOf(text, metric) ?? 0).reduce((a, b) => together(a, b), 0)
   const value = await until(`${name}: ${metric} counts it`, counted, (count) => count > above)
   return [{ series: metric, value, alert, lasts }]
 }
