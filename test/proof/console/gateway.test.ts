@@ -63,7 +63,7 @@ test('the gateway has a console on a port of its own: an unknown outcome is reso
   const viewer = { cookie: await signIn(viewerToken, '') }
   const ada = { cookie: await signIn(operatorToken, 'ada') }
   const session = await ask('/api/console/session', { headers: viewer })
-  assert.deepEqual(session.body.pages, ['overview', 'records', 'guard', 'checklist', 'audit'])
+  assert.deepEqual(session.body.pages, ['overview', 'records', 'guard', 'checklist', 'data', 'audit'])
   assert.equal((await ask('/api/console/runs', { headers: ada })).status, 404)
 
   const { body: unknowns } = await ask('/api/console/unknowns', { headers: viewer })
@@ -121,7 +121,7 @@ test('without a token the console prints one at the start, for this machine; its
   const links = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
   assert.deepEqual(
     links.map((text) => text.split('\n')[0]),
-    ['Overview', 'Records', 'Guard', 'Checklist', 'Audit'],
+    ['Overview', 'Records', 'Guard', 'Checklist', 'Data', 'Audit'],
   )
   await page.getByText('answers this machine only').waitFor()
   await page.getByRole('link', { name: /Unknown outcomes/ }).click()
