@@ -30,7 +30,7 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
     try {
       const place = enter(branch, at, id, kind)
       try {
-        if (isStop(run, place)) return await execution.hold()
+        if (isStop(run, place)) return await execution.hold(branch.signal)
         execution.mustHaveRoom(place)
         const value = await work(place)
         if (execution.isLeftAfterSteps() && kind !== 'sleep' && !isFinal(place.recorded)) await execution.handOver()

@@ -31,7 +31,7 @@ export function isStop(run: RunRow, { branch, kind, recorded }: Pick<Place, 'bra
   if (recorded === null) return true
   return kind === 'sleep'
     ? !hasSlept(recorded, run.cancelledAt, branch.recorded.length > branch.passed)
-    : isOpen(recorded.state)
+    : isOpen(recorded.state) || recorded.state === 'abandoned'
 }
 
 /** A sleep has no line for its end: it had passed when it was over before the cancel, or something came behind it. */

@@ -18,7 +18,7 @@ export async function cleanUp(
     // What the body returns or throws does not count any more.
     await Promise.race([body().catch(() => undefined), execution.stopped])
     execution.beginCleanUp()
-    for (const { path, act } of execution.cleanUps.toReversed()) {
+    for (const { path, act } of execution.declarations.cleanUps.toReversed()) {
       const branch = execution.branch(cleanUpPath(path), execution.lost)
       await keepLast(execution, branch, () => act(inside(branch)))
     }

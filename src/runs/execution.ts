@@ -9,6 +9,8 @@ import { createBranch, isWithin } from './branch.ts'
 import { childIdOf } from './child-plan.ts'
 import type { CleanUp } from './clean-up-path.ts'
 import { isCleanUp } from './clean-up-path.ts'
+import type { Declarations } from './declarations.ts'
+import { createDeclarations } from './declarations.ts'
 import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
 import type { Attributes, Entry, Holder, RunRow, SignalRow } from './entry.ts'
@@ -113,6 +115,8 @@ export interface Execution {
   newSignals(): Promise<readonly SignalRow[]>
   /** Retries what fails only because the store is down. Never returns when another worker has the run by now. */
   insist<T>(ask: () => Promise<T>): Promise<T>
+  /** Of a run that was cancelled: returns when this has ended, or every line of the run waits. */
+  untilRest(ended: Promise<unknown>): Promise<void>
   /** Branches that run side by side, in place of the one that waits for them. */
   fork(count: number, signal: AbortSignal): Line
   /** How often each step below a path was executed, by this execution or by those before it. */
@@ -136,8 +140,7 @@ export interface Execution {
   setAttributes(place: Place, attributes: Attributes): Promise<void>
   /** Records that the run has something to do when it is cancelled. */
   declareCleanUp(place: Place, act: CleanUp['act']): Promise<void>
-  /** In the order in which the body declared them. */
-  readonly cleanUps: readonly CleanUp[]
+  readonly declarations: Declarations
   /** Of a run that was cancelled: the body has come as far as it had. */
   readonly stopped: Promise<void>
   /** From now on the run acts again, beside what its body has left waiting. */
@@ -146,8 +149,8 @@ export interface Execution {
   readonly continued: Promise<string>
   /** Ends this run for the next one. Never returns. */
   continueWith(input: string): Promise<never>
-  /** Waits forever. */
-  hold(): Promise<never>
+  /** Waits forever, and counts as waiting until its branch has lost a race. */
+  hold(signal: AbortSignal): Promise<never>
   /** Leaves the rest to another worker. Never returns. */
   handOver(): Promise<never>
   lose(): void
@@ -192,8 +195,9 @@ export function createExecution(
   const parted = Promise.withResolvers<Divergence>()
   const losing = new AbortController()
   const stopped = Promise.withResolvers<void>()
-  const cleanUps: CleanUp[] = []
+  const declarations = createDeclarations(journal.entries)
   const continued = Promise.withResolvers<string>()
+  const resting: (() => void)[] = []
   let isCleaning = false
   let published: Promise<unknown> = Promise.resolve()
   let lineCount = journal.entries.length
@@ -235,7 +239,8 @@ export function createExecution(
     if (over || waits.count() === 0) return
     runtime.soon(() => {
       if (over || active > 0 || waits.count() === 0 || waits.count() < lines.count()) return
-      if (run.cancelledAt !== null && !isCleaning) return stopped.resolve()
+      // A line that follows its branches again continues, before the whole body has been followed.
+      if (run.cancelledAt !== null && !isCleaning) return (resting.pop() ?? stopped.resolve)()
       over = true
       waits.end()
       const all = waits.list()
@@ -326,7 +331,7 @@ export function createExecution(
   }
 
   async function declareCleanUp(place: Place, act: CleanUp['act']): Promise<void> {
-    const { branch, recorded, stepId } = place
+    const { branch, recorded, stepId, key } = place
     if (recorded === null) {
       const entry = createEntry(place, { state: 'succeeded' })
       if (!(await insist(() => around.tree.declareCleanUp(holder, entry)))) {
@@ -335,7 +340,7 @@ export function createExecution(
       }
       kept(entry)
     }
-    if (!isCleanUp(branch.path)) cleanUps.push({ path: stepId, act })
+    if (!isCleanUp(branch.path)) declarations.add(key, { path: stepId, act })
   }
 
   async function resume(entry: Entry, child: RunRow): Promise<void> {
@@ -479,7 +484,23 @@ export function createExecution(
     clock: () => acting(() => insist(around.clock)),
     newSignals: () => acting(() => insist(() => around.signals(run.id))),
     insist,
-    fork: lines.fork,
+    fork(count, signal) {
+      const { ended, join } = lines.fork(count, signal)
+      return {
+        ended() {
+          ended()
+          rest()
+        },
+        join,
+      }
+    },
+    async untilRest(ended) {
+      const rested = Promise.withResolvers<void>()
+      resting.push(rested.resolve)
+      await Promise.race([ended, rested.promise])
+      const at = resting.indexOf(rested.resolve)
+      if (at >= 0) resting.splice(at, 1)
+    },
     reached(path) {
       const found = new Map([...ticks].filter(([stepId]) => stepId.startsWith(`${path}/`)))
       for (const { stepId, tick } of journal.entries) {
@@ -510,7 +531,7 @@ export function createExecution(
     publish: (place, plan) => acting(() => publish(place, plan)),
     setAttributes: (place, attributes) => acting(() => setAttributes(place, attributes)),
     declareCleanUp: (place, act) => acting(() => declareCleanUp(place, act)),
-    cleanUps,
+    declarations,
     stopped: stopped.promise,
     beginCleanUp() {
       isCleaning = true
@@ -523,8 +544,8 @@ export function createExecution(
       continued.resolve(input)
       return never()
     },
-    hold() {
-      waits.park({ dueAt: null, unknown: false })
+    hold(signal) {
+      waits.park({ dueAt: null, unknown: false }, signal)
       rest()
       return never()
     },

@@ -56,7 +56,7 @@ function resultsOf(names: readonly string[], ends: readonly PromiseSettledResult
 }
 
 /** What is recorded of a race: its winner, and how far the steps of all its branches were. */
-interface Won {
+export interface Won {
   readonly winner: string
   readonly value: unknown
   readonly ticks: Readonly<Record<string, number>>
@@ -78,6 +78,7 @@ export async function forkRace(
   const recorded = place.recorded?.result ?? null
   if (recorded !== null) {
     const won = readWon(recorded)
+    if (execution.run.cancelledAt !== null) await followCleanUps(execution, inside, place, branches, won)
     for (const [path, tick] of Object.entries(won.ticks)) ticks.set(path, tick)
     await execution.decided(place.stepId, won.winner)
     return { winner: won.winner, value: won.value }
@@ -110,6 +111,36 @@ export async function forkRace(
   await execution.put(execution.entry(place, { state: 'succeeded', result }))
   await execution.decided(place.stepId, winner)
   return { winner, value }
+}
+
+/**
+ * Of a run that was cancelled: its clean-ups are functions, which only the branches that declared them have. They are followed
+ * as far as they came, whether they won or lost, because a clean-up may use what came behind it.
+ */
+async function followCleanUps(
+  execution: Execution,
+  inside: Inside,
+  place: Place,
+  branches: Branches,
+  won: Won,
+): Promise<void> {
+  const pathTo = (name: string) => pathOf(place.stepId, name)
+  const names = namesOf(place.stepId, branches).filter((name) =>
+    execution.declarations.areOwedBelow(pathTo(name), won.ticks),
+  )
+  if (names.length === 0) return
+  const over = new AbortController()
+  const signal = AbortSignal.any([place.branch.signal, over.signal])
+  const line = execution.fork(names.length, place.branch.signal)
+  const followed = names.map((name) => {
+    const branch = execution.branch(pathTo(name), signal)
+    return runBranch(execution, branch, inside, branches[name])
+      .catch(() => {})
+      .finally(line.ended)
+  })
+  await execution.untilRest(Promise.all(followed))
+  over.abort(new Error(`The race ${place.stepId} was decided before.`))
+  line.join()
 }
 
 async function runBranch(

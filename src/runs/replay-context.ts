@@ -6,7 +6,9 @@ import { childFailed, childWork, readChild } from './child-plan.ts'
 import type { CleanUp } from './clean-up-path.ts'
 import { hasSlept, isCleanUp } from './clean-up-path.ts'
 import type { RunContext } from './context.ts'
+import type { Ticks } from './declarations.ts'
 import type { Entry, EntryKind, RecordedValue, RunRow, ValueTypes } from './entry.ts'
+import type { Won } from './fork.ts'
 import { readWon } from './fork.ts'
 import { pathOf, stepKey } from './key.ts'
 import { checkName } from './names.ts'
@@ -43,10 +45,14 @@ export interface Stage {
   continueWith(input: unknown): void
   /** What the code declared for a cancel. */
   readonly cleanUps: CleanUp[]
+  /** Whether the run declared a clean-up below a path before these ticks. */
+  hasDeclared(path: string, before: Ticks): boolean
   /** Whether anything is recorded in a branch behind the place that the code has come to. */
   isFollowed(branch: string): boolean
   steps(): readonly ReplayedStep[]
   came(step: Omit<ReplayedStep, 'recorded' | 'pending'>, branch: string): ReplayedStep
+  /** The same for a branch that lost: what it did is behind the run, and is not compared. */
+  passed(step: Omit<ReplayedStep, 'recorded' | 'pending'>, branch: string): ReplayedStep
   /** Throws where the journal of the run had no room for a line that only keeps values. */
   mustHaveRoom(branch: string, stepId: string): void
   /** Whether this is what was recorded next in a branch. */
@@ -89,6 +95,16 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   const full = run.failure?.code === 'run_too_long' ? (run.failure.data as Full | undefined) : undefined
   let guesses = 0
   let isCut = false
+  function pass(step: Omit<ReplayedStep, 'recorded' | 'pending'>, branch: string): ReplayedStep {
+    const recorded = byKey.get(step.key) ?? null
+    if (recorded === null && full !== undefined) throw tooLong(run.id, step.stepId, full.most)
+    const place = passed.get(branch) ?? 0
+    if (recorded !== null) passed.set(branch, place + 1)
+    const isOpenRun = run.endedAt === null || run.cancelledAt !== null
+    const pending = recorded === null && isOpenRun && place >= (byBranch.get(branch)?.length ?? 0)
+    return { ...step, recorded, pending }
+  }
+
   function hold({ recorded, pending }: Pick<ReplayedStep, 'recorded' | 'pending'>): Promise<never> {
     if (recorded === null && !pending) isCut = true
     // After everything that is ready now: other branches may still reach their next step.
@@ -100,21 +116,21 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
     ticks: new Map(),
     stuck: () => (stuck = Promise.withResolvers<void>()).promise,
     cleanUps,
+    hasDeclared: (path, before) =>
+      lines.some(
+        ({ kind, branch, stepId, tick }) =>
+          kind === 'clean-up' && isWithin(branch, path) && tick < (before[stepId] ?? 0),
+      ),
     continued: continued.promise,
     continueWith: continued.resolve,
     isFollowed: (branch) => (passed.get(branch) ?? 0) < (byBranch.get(branch)?.length ?? 0),
     steps: () => steps,
     came(step, branch) {
-      const recorded = byKey.get(step.key) ?? null
-      if (recorded === null && full !== undefined) throw tooLong(run.id, step.stepId, full.most)
-      const place = passed.get(branch) ?? 0
-      if (recorded !== null) passed.set(branch, place + 1)
-      const isOpenRun = run.endedAt === null || run.cancelledAt !== null
-      const pending = recorded === null && isOpenRun && place >= (byBranch.get(branch)?.length ?? 0)
-      const known = { ...step, recorded, pending }
+      const known = pass(step, branch)
       steps.push(known)
       return known
     },
+    passed: pass,
     mustHaveRoom(branch, stepId) {
       const isBehindAll = (passed.get(branch) ?? 0) >= (byBranch.get(branch)?.length ?? 0)
       if (full?.step === stepId && isBehindAll) throw tooLong(run.id, stepId, full.most)
@@ -268,7 +284,11 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       }
       const won = readWon(race.recorded.result)
       const body = Object.hasOwn(branches, won.winner) ? branches[won.winner] : undefined
-      // Only the winner is followed: what the others did was abandoned, and is behind the next turn.
+      // Only the winner is followed: what the others did was abandoned, and is behind the next turn. What they declared is not.
+      const losers = Object.keys(branches).filter((name) => run.cancelledAt !== null && name !== won.winner)
+      await Promise.all(
+        losers.map((name) => follow(pathOf(pathOf(branch, id), name), required(branches[name], name), won)),
+      )
       const replayed = body === undefined ? undefined : await body(below(id, won.winner))
       for (const [path, tick] of Object.entries(won.ticks)) ticks.set(path, Math.max(tick, ticks.get(path) ?? 0))
       return { winner: won.winner, value: replayed } as never
@@ -277,6 +297,24 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     random: () => value('random', () => 0.5),
     uuid: () => value('uuid', () => '00000000-0000-4000-8000-000000000000'),
     version: (name) => stage.isKnown(branch, name),
+  }
+
+  /** Follows a branch that lost as far as it came, for the clean-ups that it declared. */
+  async function follow(
+    path: string,
+    body: (run: RunContext) => Promise<unknown>,
+    { ticks: before }: Won,
+  ): Promise<void> {
+    if (!stage.hasDeclared(path, before)) return
+    const held = Promise.withResolvers<void>()
+    const hold = () => {
+      // Branches of its own may still come to their places.
+      setImmediate(held.resolve)
+      return new Promise<never>(() => {})
+    }
+    const loser: Stage = { ...stage, hold, guess: hold, came: stage.passed }
+    const followed = async () => body(createReplayContext(loser, path))
+    await Promise.race([held.promise, followed().catch(() => undefined)])
   }
 
   function isStillAsleep(slept: Entry): boolean {

@@ -28,7 +28,7 @@ export interface Waits {
   heard(): number
   begin(until: Wait, signal: AbortSignal): Promise<Woken>
   /** For a line that never wakes again. */
-  park(until: Suspension): void
+  park(until: Suspension, signal?: AbortSignal): void
   notify(): void
   /** No line waits any more: the run has left the memory. */
   end(): void
@@ -75,7 +75,12 @@ export function createWaits(runtime: Runtime, nearNow: () => number): Waits {
         waiting.add(one)
       })
     },
-    park: (until) => void waiting.add({ until, wake: () => {}, cancel: () => {} }),
+    park(until, signal) {
+      if (signal?.aborted === true) return
+      const one: Waiting = { until, wake: () => {}, cancel: () => {} }
+      waiting.add(one)
+      signal?.addEventListener('abort', () => waiting.delete(one), { once: true })
+    },
     notify() {
       heard += 1
       for (const one of waiting) if (one.until.heard !== undefined) one.wake('notified')

@@ -214,3 +214,53 @@ onEveryRunStore(
     assert.deepEqual(done, ['did', 'undone'])
   },
 )
+
+onEveryRunStore(
+  'clean-ups that branches of a decided race declared run as well, with what came behind them',
+  async ({ engine }) => {
+    const done: string[] = []
+    const book = async (run: RunContext, what: string) => {
+      let found: string | null = null
+      await run.onCancel(`free ${what}`, (cleanUp) => cleanUp.step('free', () => done.push(`freed ${found}`)))
+      found = await run.step(`book ${what}`, () => what)
+    }
+    const run = defineRun('r', async (context) => {
+      for (const turn of ['one', 'two']) {
+        await context.race('first', {
+          winner: async (branch) => {
+            await book(branch, `winner ${turn}`)
+            await branch.race('inner', { only: (inside) => book(inside, `inner ${turn}`) })
+            await branch.waitFor(`go ${turn}`)
+          },
+          loser: async (branch) => {
+            await book(branch, `loser ${turn}`)
+            await branch.sleep('long', HOUR)
+          },
+        })
+      }
+      await context.waitFor('paid')
+    })
+    const { start, get, cancel, signal, replay } = await engine({ runs: [run] })
+    const started = await start(run, { runId: 'b', input: null })
+    for (const turn of ['one', 'two']) {
+      await until(
+        'the turn has booked',
+        () => get('b'),
+        ({ state, steps }) =>
+          state === 'sleeping' &&
+          ['inner', 'loser'].every((what) => steps.some(({ id }) => id.endsWith(`book ${what} ${turn}`))),
+      )
+      await signal('b', `go ${turn}`, null)
+    }
+    await until(
+      'it waits behind the races',
+      () => get('b'),
+      ({ state, steps }) => state === 'sleeping' && steps.some(({ id }) => id === 'paid'),
+    )
+    assert.equal(await cancel('b'), true)
+    await assert.rejects(started.result(), { code: 'run_cancelled' })
+    const booked = ['one', 'two'].flatMap((turn) => ['winner', 'inner', 'loser'].map((what) => `freed ${what} ${turn}`))
+    assert.deepEqual([...done].sort(), booked.sort())
+    assert.equal((await replay('b')).verdict, 'identical')
+  },
+)

@@ -10,15 +10,15 @@ const mutants: readonly RuleMutant[] = [
   {
     name: 'a clean-up is forgotten',
     file: 'src/runs/clean-up.ts',
-    find: 'execution.cleanUps.toReversed()',
-    replace: 'execution.cleanUps.toReversed().slice(1)',
+    find: 'execution.declarations.cleanUps.toReversed()',
+    replace: 'execution.declarations.cleanUps.toReversed().slice(1)',
     rule: 'not_undone',
   },
   {
     name: 'clean-ups run in the order in which they were declared',
     file: 'src/runs/clean-up.ts',
-    find: 'execution.cleanUps.toReversed()',
-    replace: 'execution.cleanUps',
+    find: 'execution.declarations.cleanUps.toReversed()',
+    replace: 'execution.declarations.cleanUps',
     rule: 'undone_out_of_order',
   },
   {
