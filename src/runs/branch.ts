@@ -42,6 +42,11 @@ export function isWithin(branch: string, above: string): boolean {
   return above === '' || branch === above || branch.startsWith(`${above}/`)
 }
 
+/** One of them is above the other, or they are the same: so they never ran side by side. */
+export function isOnePath(one: string, other: string): boolean {
+  return isWithin(one, other) || isWithin(other, one)
+}
+
 export function createBranch(
   path: string,
   recorded: readonly Entry[],

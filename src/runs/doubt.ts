@@ -1,4 +1,4 @@
-import { isWithin } from './branch.ts'
+import { isOnePath } from './branch.ts'
 import type { Entry, RunRow } from './entry.ts'
 
 /**
@@ -24,9 +24,4 @@ export function createDoubt({ takenBefore }: RunRow, entries: readonly Entry[]):
     },
     wrote: (branch) => void written.add(branch),
   }
-}
-
-/** One of them is above the other, or they are the same: so they never ran side by side. */
-function isOnePath(one: string, other: string): boolean {
-  return isWithin(one, other) || isWithin(other, one)
 }

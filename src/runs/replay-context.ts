@@ -1,7 +1,7 @@
 import { decodeValue } from '../ledger/core/codec.ts'
 import { OnceError } from '../ledger/core/errors.ts'
 import { checkAttributes } from './attributes.ts'
-import { isWithin } from './branch.ts'
+import { isOnePath, isWithin } from './branch.ts'
 import { childFailed, childWork, readChild } from './child-plan.ts'
 import type { CleanUp } from './clean-up-path.ts'
 import { hasSlept, isCleanUp } from './clean-up-path.ts'
@@ -49,6 +49,8 @@ export interface Stage {
   hasDeclared(path: string, before: Ticks): boolean
   /** Whether anything is recorded in a branch behind the place that the code has come to. */
   isFollowed(branch: string): boolean
+  /** Whether something is recorded behind a sleep that shows that it was over. */
+  isPassed(slept: Entry): boolean
   steps(): readonly ReplayedStep[]
   came(step: Omit<ReplayedStep, 'recorded' | 'pending'>, branch: string): ReplayedStep
   /** The same for a branch that lost: what it did is behind the run, and is not compared. */
@@ -124,6 +126,8 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
     continued: continued.promise,
     continueWith: continued.resolve,
     isFollowed: (branch) => (passed.get(branch) ?? 0) < (byBranch.get(branch)?.length ?? 0),
+    isPassed: (slept) =>
+      entries.some(({ branch, position }) => position > slept.position && isOnePath(branch, slept.branch)),
     steps: () => steps,
     came(step, branch) {
       const known = pass(step, branch)
@@ -320,7 +324,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
   function isStillAsleep(slept: Entry): boolean {
     if (run.cancelledAt !== null && !isCleanUp(branch))
       return !hasSlept(slept, run.cancelledAt, stage.isFollowed(branch))
-    return run.endedAt === null && slept.state === 'waiting' && run.state === 'sleeping'
+    return run.endedAt === null && slept.state === 'waiting' && run.state === 'sleeping' && !stage.isPassed(slept)
   }
 }
 

@@ -150,6 +150,35 @@ onEveryRunStore('another branch and another result diverge; losers of a race are
   assert.equal((await replayed(world, race, race)).verdict, 'identical')
 })
 
+onEveryRunStore('a sleep that is over holds no replay of a run that sleeps again', async (world) => {
+  const run = defineRun('r', async (context) => {
+    await context.sleep('nap', 0)
+    await context.all('both', {
+      left: async (branch) => {
+        await branch.step('count', () => 1)
+        await branch.sleep('short', 0)
+        await branch.step('again', () => 2)
+        await branch.sleep('long', 3_600_000)
+      },
+      right: (branch) => branch.sleep('brief', 0),
+    })
+    return 'done'
+  })
+  const engine = await world.engine({ runs: [run] })
+  await engine.start(run, { runId: 'r', input: null })
+  await until(
+    'it sleeps for long',
+    () => engine.get('r'),
+    ({ state, steps }) => state === 'sleeping' && steps.some(({ id }) => id.endsWith('long')),
+  )
+  const { verdict, steps } = await engine.replay('r')
+  assert.equal(verdict, 'identical')
+  assert.deepEqual(
+    steps.filter(({ status }) => status !== 'same'),
+    [],
+  )
+})
+
 onEveryRunStore('the network is refused and counted, also on connections that are already open', async (world) => {
   const server = createServer((_request, response) => response.end('x'))
   await once(server.listen(0, '127.0.0.1'), 'listening')
