@@ -3,7 +3,7 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { checkOptions } from '../ledger/core/option-names.ts'
 import type { Script, SqlSeam } from '../ledger/store/sql.ts'
 import { setAttributes } from './attributes.ts'
-import { isWithin } from './branch.ts'
+import { isOnePath, isWithin } from './branch.ts'
 import { isCleanUp } from './clean-up-path.ts'
 import type { Attributes, Entry, RunRow } from './entry.ts'
 import { COPIED, isOpen } from './entry.ts'
@@ -85,18 +85,24 @@ function copyOf(runId: string, entries: readonly Entry[], step: Entry): Entry[] 
   const open = new Set(before.filter((entry) => entry.kind === 'race' && isDecidedLater(entry, step, later)))
   const decided = before.filter((entry) => entry.kind === 'race' && entry.result !== null && !open.has(entry))
   return before.flatMap((entry) => {
-    const kept = keptOf(entry, open.has(entry), decided)
+    const kept = open.has(entry) ? reopened(entry) : keptOf(entry, before, decided)
     if (kept === null) return []
     return [{ ...kept, key: stepKey(runId, entry.stepId, entry.tick), leadsTo: null, fingerprint: COPIED }]
   })
 }
 
-function keptOf(entry: Entry, isOpenRace: boolean, decided: readonly Entry[]): Entry | null {
-  const { kind, state } = entry
-  // It stands before its branches only because it keeps values, and those stay.
-  if (isOpenRace) return { ...entry, state: 'waiting', result: null, failures: [] }
-  if (state === 'abandoned') return decided.some((race) => isBehind(race, entry)) ? entry : null
-  return kind === 'sleep' || kind === 'race' || !isOpen(state) ? entry : null
+function keptOf(entry: Entry, before: readonly Entry[], decided: readonly Entry[]): Entry | null {
+  const { kind, state, branch, position } = entry
+  if (state !== 'abandoned') return kind === 'sleep' || kind === 'race' || !isOpen(state) ? entry : null
+  if (decided.some((race) => isBehind(race, entry))) return entry
+  // Its branch lost only later. A sleep had passed where anything stands behind it.
+  const isPassed = before.some((other) => other.position > position && isOnePath(other.branch, branch))
+  return kind === 'race' || isPassed ? reopened(entry) : null
+}
+
+/** A race stands before its branches only because it keeps values, and those stay. */
+function reopened(entry: Entry): Entry {
+  return { ...entry, state: 'waiting', result: null, failures: [] }
 }
 
 /** Whether the step, or another one that is not copied, belongs to this turn of the race. */

@@ -185,3 +185,71 @@ onEveryRunStore('a race beside the step that was decided later is open in the fo
   assert.deepEqual(did, ['beside', 'won', 'beside'])
   assert.equal((await engine.replay('two')).verdict, 'identical')
 })
+
+onEveryRunStore('a branch that lost later keeps, in the fork, how far it had come', async (world) => {
+  const came = new Set<string>()
+  const did: string[] = []
+  const run = defineRun('r', (context) =>
+    context.race('first', {
+      left: async (branch) => {
+        branch.now()
+        await branch.sleep('nap', 0)
+        // Neither the one that naps here nor the branches of `calm` leave a line behind.
+        await branch.all('beside', {
+          one: (inner) => inner.sleep('nap', 0),
+          two: (inner) => inner.step('two', () => did.push('two')),
+        })
+        came.add(branch.uuid())
+        // The race inside has a line of its own, which keeps that value.
+        const inside = await branch.race('inside', {
+          answer: async (inner) => {
+            await inner.step('one', () => did.push('one'))
+            return inner.waitFor('answer')
+          },
+          other: (inner) => inner.waitFor('never'),
+        })
+        return inside.value
+      },
+      middle: async (branch) => {
+        await branch.sleep('nap', 0)
+        came.add('calm')
+        return branch.race('calm', {
+          answer: async (inner) => {
+            await inner.step('three', () => did.push('three'))
+            return inner.waitFor('answer')
+          },
+          other: (inner) => inner.waitFor('never'),
+        })
+      },
+      right: async (branch) => {
+        await branch.waitFor('go')
+        await branch.step('last', async () => {
+          await until(
+            'the others have come as far',
+            () => came.size,
+            (count) => count === 2,
+          )
+          did.push('last')
+        })
+      },
+    }),
+  )
+  const engine = await world.engine({ runs: [run] })
+  const { result } = await engine.start(run, { runId: 'one', input: null })
+  await until(
+    'both wait for an answer',
+    () => engine.get('one'),
+    ({ steps }) => steps.filter(({ id }) => id.endsWith('/answer')).length === 2,
+  )
+  await engine.signal('one', 'go', null)
+  assert.equal(((await result()) as { winner: string }).winner, 'right')
+  const before = new Set(came)
+  assert.deepEqual(new Set(did), new Set(['last', 'one', 'three', 'two']))
+  assert.equal(did.length, 4)
+  came.clear()
+  await engine.fork('one', { runId: 'two', from: 'first/right/last' })
+  assert.equal(((await engine.handle('two').result()) as { winner: string }).winner, 'right')
+  assert.deepEqual(came, before, 'the value is that of the old run')
+  assert.deepEqual(did.slice(4), ['last'], 'and no other step is done again')
+  assert.equal((await engine.replay('two')).verdict, 'identical')
+})
