@@ -35,8 +35,9 @@ export async function runChild(
   if (entry?.state === 'abandoned') return never()
   const childId = childIdOf(run.id, { ...place, plan })
   const fresh = childRun(execution, childId, work, queue)
-  if (entry === null) {
-    entry = execution.entry(place, { state: 'waiting', plan, fingerprint })
+  // One that a fork has copied has no child there.
+  if (entry === null || entry.fingerprint === COPIED) {
+    entry = execution.entry(place, { state: 'waiting', plan, fingerprint, dueAt: null })
     const started = await execution.start(entry, fresh)
     if (started) around.emit(begun(fresh))
   }

@@ -57,6 +57,12 @@ export function isOpen(state: EntryState): boolean {
   return state === 'intent' || state === 'retrying' || state === 'waiting' || state === 'unknown'
 }
 
+/** A step that a fork has copied as failed, and that was resumed there: the fork begins it anew, as its own code says. */
+export function asBegun(entry: Entry): Entry {
+  if (entry.state !== 'retrying' || entry.fingerprint !== COPIED) return entry
+  return { ...entry, plan: null, failures: [] }
+}
+
 export interface AttemptFailure extends Failure {
   /** Counts the failures of a step from 1, also over those that are not remembered and over a resume. */
   readonly number: number

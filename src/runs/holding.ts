@@ -9,6 +9,7 @@ import { numberOrNull, type SqlValue } from '../ledger/store/sql.ts'
 import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
+import { asBegun } from './entry.ts'
 import { markDue } from './locks.ts'
 import { timedOutFailure } from './problems.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf, TIMED_OUT } from './stored.ts'
@@ -218,7 +219,7 @@ export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, opt
     async journal(runId) {
       const names = Object.keys(entryColumns).join(', ')
       const entries = await query(`select ${names} from onceonly_run_steps where run_id = ? order by position`, [runId])
-      return { entries: entries.map(entryOf), signals: await signals(runId) }
+      return { entries: entries.map(entryOf).map(asBegun), signals: await signals(runId) }
     },
   }
 }

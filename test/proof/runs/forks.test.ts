@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { final } from 'onceonly'
 import { defineRun } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
 import { onEveryRunStore, untilState } from '../../support/runs/world.ts'
@@ -253,3 +254,64 @@ onEveryRunStore('a branch that lost later keeps, in the fork, how far it had com
   assert.deepEqual(did.slice(4), ['last'], 'and no other step is done again')
   assert.equal((await engine.replay('two')).verdict, 'identical')
 })
+
+onEveryRunStore(
+  'what failed before the fork, and is resumed in it, is done as its code and input say',
+  async (world) => {
+    const sent: unknown[] = []
+    let isDown = true
+    const act = (plan: { readonly to: string; readonly of: string }) => {
+      sent.push(plan)
+      if (isDown) throw final(new Error('it is down'))
+      return plan.to
+    }
+    const leaf = defineRun('leaf', async (_run, to: string) => {
+      if (isDown) throw new Error('it is down')
+      return to
+    })
+    const run = defineRun('r', (context, to: string) =>
+      context.all('both', {
+        left: async (branch) => {
+          const plan = () => ({ to, of: context.runId })
+          return branch.step('mail', { plan, act })
+        },
+        middle: (branch) => branch.child(leaf, { input: to }),
+        right: async (branch) => {
+          await branch.waitFor('go')
+          return branch.step('beside', () => null)
+        },
+      }),
+    )
+    const engine = await world.engine({ runs: [run, leaf] })
+    await engine.start(run, { runId: 'one', input: 'Ann' })
+    await until(
+      'two branches failed',
+      () => engine.get('one'),
+      ({ steps }) => steps.filter(({ state }) => state === 'failed').length === 2,
+    )
+    await engine.signal('one', 'go', null)
+    await untilState(engine, 'one', 'failed')
+    await engine.fork('one', { runId: 'two', from: 'both/right/beside', input: 'Bob' })
+    await untilState(engine, 'two', 'failed')
+    assert.deepEqual(sent, [{ to: 'Ann', of: 'one' }], 'the fork has copied the failures')
+    assert.equal((await engine.replay('two')).verdict, 'identical', 'and what was copied is not compared')
+    await engine.resume('two')
+    await untilState(engine, 'two', 'failed')
+    isDown = false
+    await engine.resume('two')
+    assert.deepEqual(await engine.handle('two').result(), { left: 'Bob', middle: 'Bob', right: null })
+    assert.deepEqual(sent.slice(1), [
+      { to: 'Bob', of: 'two' },
+      { to: 'Bob', of: 'two' },
+    ])
+    const { verdict, steps } = await engine.replay('two')
+    assert.equal(verdict, 'identical')
+    assert.deepEqual(
+      steps.flatMap(({ id, evaluated }) => (id.endsWith('mail') || id.endsWith('leaf') ? [evaluated] : [])),
+      [true, true],
+      'what the fork did itself is compared',
+    )
+    const child = (await engine.get('two')).steps.find(({ kind }) => kind === 'child')
+    assert.deepEqual([child?.child, child?.failures.length], ['two~both/middle/leaf', 1])
+  },
+)
