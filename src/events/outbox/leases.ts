@@ -66,7 +66,7 @@ export function unheldSql(now: string): string {
 export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
   const { runtime, relay, leaseMs, lost } = options
   const leases = partitionLeases(sql)
-  const members = createMembers(sql, RELAYS)
+  const members = createMembers(sql, RELAYS, PARTITIONS.table)
   const held = new Map<number, Tenure>()
   let changed = false
   const nowMs = createLeaseClock(runtime)
@@ -94,6 +94,15 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
     }
   }
 
+  async function check(): Promise<void> {
+    const text = `SELECT partition FROM ${PARTITIONS.table} WHERE ${leases.held}`
+    const rows = await sql.query<{ partition: unknown }>(text, [leases.listed(tenures())])
+    const left = new Set(rows.map(({ partition }) => Number(partition)))
+    const gone = tenures().filter(({ partition }) => !left.has(partition))
+    letGo(gone)
+    if (gone.length > 0) lost?.(gone.map(({ partition }) => partition))
+  }
+
   function letGo(given: readonly Tenure[]): void {
     if (given.length > 0) changed = true
     for (const { partition } of given) held.delete(partition)
@@ -106,8 +115,10 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
       if (!lasts(0)) letGo(tenures())
       // The lease cannot have begun earlier at the store.
       const sentAtMs = nowMs()
-      const relays = await members.join(relay, leaseMs)
+      const { living: relays, held: recorded } = await members.join(relay, leaseMs)
       endsAtMs = sentAtMs + leaseMs
+      // By the store's clock the lease had ended before, and others have taken something: no relay would publish what is free.
+      if (held.size > 0 && recorded !== held.size) await check()
       const share = Math.ceil(limits.outboxPartitions / relays)
       const missing = share - held.size
       if (missing > 0) await takeMissing(missing)
@@ -118,14 +129,7 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
       changed = false
       return balance
     },
-    async check() {
-      const text = `SELECT partition FROM ${PARTITIONS.table} WHERE ${leases.held}`
-      const rows = await sql.query<{ partition: unknown }>(text, [leases.listed(tenures())])
-      const left = new Set(rows.map(({ partition }) => Number(partition)))
-      const gone = tenures().filter(({ partition }) => !left.has(partition))
-      letGo(gone)
-      if (gone.length > 0) lost?.(gone.map(({ partition }) => partition))
-    },
+    check,
     giveBack: (given) => leases.release(given),
     async leave() {
       letGo(tenures())

@@ -6,13 +6,20 @@ import type { SqlSeam } from './sql.ts'
  * holds; what a process held whose row is gone is free.
  */
 export interface Members {
-  /** Enters the list, or stays in it. Answers how many live, itself included. */
-  join(id: string, leaseMs: number): Promise<number>
+  /** Enters the list, or stays in it. */
+  join(id: string, leaseMs: number): Promise<Standing>
   /** Stays in the list. False when the row is gone: others have taken over what it held. */
   renew(id: string, leaseMs: number): Promise<boolean>
   leave(id: string): Promise<void>
   /** Removes those whose lease ended so long ago. */
   removeLapsed(agoMs?: number): Promise<void>
+}
+
+export interface Standing {
+  /** How many live, itself included. */
+  readonly living: number
+  /** How many rows are its own by the record. */
+  readonly held: number
 }
 
 /** The statement that makes a table of members. */
@@ -23,14 +30,20 @@ export function membersTable(table: string, text: string, integer: string): stri
 /** A process that stays alive changes nothing that others wait for. */
 const QUIET = { quiet: true }
 
-export function createMembers({ query, now }: Pick<SqlSeam, 'query' | 'now'>, table: string): Members {
+/** @param holdings the table of what members hold, by its column `holder` */
+export function createMembers(
+  { query, now }: Pick<SqlSeam, 'query' | 'now'>,
+  table: string,
+  holdings?: string,
+): Members {
+  const held = holdings === undefined ? '0' : `(SELECT count(*) FROM ${holdings} AS h WHERE h.holder = ${table}.id)`
   return {
     async join(id, leaseMs) {
       const others = `SELECT count(*) FROM ${table} AS o WHERE o.id <> ${table}.id AND o.lease_until > (SELECT ${now})`
       const text = `INSERT INTO ${table} (id, lease_until) VALUES (?, ${now} + ?)
-        ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until RETURNING (${others}) AS others`
-      const [row] = await query<{ others: unknown }>(text, [id, leaseMs], QUIET)
-      return Number(row?.others) + 1
+        ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until RETURNING (${others}) AS others, ${held} AS held`
+      const [row] = await query<{ others: unknown; held: unknown }>(text, [id, leaseMs], QUIET)
+      return { living: Number(row?.others) + 1, held: Number(row?.held) }
     },
     async renew(id, leaseMs) {
       const text = `UPDATE ${table} SET lease_until = ${now} + ? WHERE id = ? RETURNING id`

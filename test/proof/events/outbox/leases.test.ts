@@ -168,3 +168,27 @@ onOutbox('what a relay is about to give back, a second look at its leases does n
   const before = new Map(surplus.map(({ partition, fence }) => [partition, fence]))
   for (const { partition, fence } of second.current(0)) assert.ok(fence > (before.get(partition) ?? Infinity))
 })
+
+onOutbox(
+  'a jump of the clock ends leases behind the back of their relays: no partition is left alone',
+  async (ground) => {
+    const [first, second] = many(2, (n) =>
+      createLeases(ground.store.sql, { runtime: createRuntime(), relay: `relay-${n}`, leaseMs: 60_000 }),
+    )
+    assert.ok(first !== undefined && second !== undefined)
+    /** Until both have their share, or for as many rounds as that may take. */
+    const share = async () => {
+      for (let round = 0; round < 4; round++) {
+        for (const leases of [first, second]) await leases.giveBack((await leases.round()).surplus)
+      }
+    }
+    await share()
+    assert.deepEqual([first.current(0).length, second.current(0).length], [32, 32])
+    await ground.place.advance(90_000)
+    await share()
+    // What they hold, the store says as well.
+    for (const leases of [first, second]) await leases.check()
+    const owned = new Set([first, second].flatMap((leases) => leases.current(0).map(({ partition }) => partition)))
+    assert.deepEqual([first.current(0).length, second.current(0).length, owned.size], [32, 32, 64])
+  },
+)
