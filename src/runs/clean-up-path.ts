@@ -1,4 +1,4 @@
-import type { Place } from './branch.ts'
+import type { Branch, Place } from './branch.ts'
 import type { RunContext } from './context.ts'
 import type { Entry, RunRow } from './entry.ts'
 import { isOpen } from './entry.ts'
@@ -30,11 +30,18 @@ export function isStop(run: RunRow, { branch, kind, recorded }: Pick<Place, 'bra
   if (run.cancelledAt === null || isCleanUp(branch.path) || kind === 'race') return false
   if (recorded === null) return true
   return kind === 'sleep'
-    ? !hasSlept(recorded, run.cancelledAt, branch.recorded.length > branch.passed)
+    ? !hasSlept(recorded, run.cancelledAt, isFollowed(branch))
     : isOpen(recorded.state) || recorded.state === 'abandoned'
 }
 
-/** A sleep has no line for its end: it had passed when it was over before the cancel, or something came behind it. */
-export function hasSlept({ dueAt }: Entry, cancelledAt: number, isFollowed: boolean): boolean {
-  return isFollowed || (dueAt ?? 0) <= cancelledAt
+function isFollowed(branch: Branch): boolean {
+  return branch.recorded.length > branch.passed || (branch.ahead() ?? branch.behind()) !== undefined
+}
+
+/**
+ * A sleep has no line for its end: it had passed when something came behind it, or when it was over before the cancel, unless
+ * its branch lost a race meanwhile.
+ */
+export function hasSlept({ dueAt, state }: Entry, cancelledAt: number, isFollowed: boolean): boolean {
+  return isFollowed || (state !== 'abandoned' && (dueAt ?? 0) <= cancelledAt)
 }

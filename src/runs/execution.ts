@@ -9,7 +9,7 @@ import { createBranch, isWithin } from './branch.ts'
 import { childIdOf } from './child-plan.ts'
 import type { CleanUp } from './clean-up-path.ts'
 import { isCleanUp } from './clean-up-path.ts'
-import type { Declarations } from './declarations.ts'
+import type { Declarations, Ticks } from './declarations.ts'
 import { createDeclarations } from './declarations.ts'
 import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
@@ -117,6 +117,8 @@ export interface Execution {
   insist<T>(ask: () => Promise<T>): Promise<T>
   /** Of a run that was cancelled: returns when this has ended, or every line of the run waits. */
   untilRest(ended: Promise<unknown>): Promise<void>
+  /** Follows branches of a race that was decided, as far as they had come before its decision. */
+  follow(race: string, before: Ticks, work: () => Promise<void>): Promise<void>
   /** Branches that run side by side, in place of the one that waits for them. */
   fork(count: number, signal: AbortSignal): Line
   /** How often each step below a path was executed, by this execution or by those before it. */
@@ -198,6 +200,7 @@ export function createExecution(
   const declarations = createDeclarations(journal.entries)
   const continued = Promise.withResolvers<string>()
   const resting: (() => void)[] = []
+  const followed = new Map<string, Ticks>()
   let isCleaning = false
   let published: Promise<unknown> = Promise.resolve()
   let lineCount = journal.entries.length
@@ -215,10 +218,20 @@ export function createExecution(
     return tick >= (ticks.get(stepId) ?? 0)
   }
 
+  /** Of a race that is followed again only what was before its decision counts: neither later turns, nor what came behind it. */
+  function isOfTurn({ branch, stepId, tick }: Entry): boolean {
+    return [...followed].every(([race, before]) => !isWithin(branch, race) || tick < (before[stepId] ?? 0))
+  }
+
+  function isOutside(above: string, path: string): boolean {
+    return [...followed.keys()].some((race) => isWithin(path, race) && !isWithin(above, race))
+  }
+
   function aheadBelow(path: string): Entry | undefined {
     for (const [branch, entries] of byBranch) {
       if (isCleanUp(branch) !== isCleanUp(path)) continue
-      const ahead = branch !== path && isWithin(branch, path) ? entries.find(isAhead) : undefined
+      const isBelow = branch !== path && isWithin(branch, path)
+      const ahead = isBelow ? entries.find((entry) => isAhead(entry) && isOfTurn(entry)) : undefined
       if (ahead !== undefined) return ahead
     }
     return undefined
@@ -227,7 +240,7 @@ export function createExecution(
   function behind(path: string): Entry | undefined {
     for (const { path: above, recorded, passed } of branches.values()) {
       // The body may have come to its end, and that may be recorded, when it was cancelled.
-      if (isCleanUp(above) !== isCleanUp(path)) continue
+      if (isCleanUp(above) !== isCleanUp(path) || isOutside(above, path)) continue
       if (above !== path && isWithin(path, above) && recorded[passed] !== undefined) return recorded[passed]
     }
     return undefined
@@ -448,9 +461,10 @@ export function createExecution(
     endIfDiverged,
     isLeftAfterSteps: () => around.checkDeterminism && !hasRaced,
     branch(path, signal) {
+      const known = (byBranch.get(path) ?? []).filter((entry) => isAhead(entry) && isOfTurn(entry))
       const branch =
         branches.get(path) ??
-        createBranch(path, (byBranch.get(path) ?? []).filter(isAhead), signal, {
+        createBranch(path, known, signal, {
           ahead: () => aheadBelow(path),
           behind: () => behind(path),
           mayHaveLeft: () => announced.mayHaveLeft(path),
@@ -493,6 +507,11 @@ export function createExecution(
         },
         join,
       }
+    },
+    async follow(race, before, work) {
+      followed.set(race, before)
+      await work()
+      followed.delete(race)
     },
     async untilRest(ended) {
       const rested = Promise.withResolvers<void>()

@@ -78,7 +78,10 @@ export async function forkRace(
   const recorded = place.recorded?.result ?? null
   if (recorded !== null) {
     const won = readWon(recorded)
-    if (execution.run.cancelledAt !== null) await followCleanUps(execution, inside, place, branches, won)
+    if (execution.run.cancelledAt !== null) {
+      const follow = () => followCleanUps(execution, inside, place, branches, won)
+      await execution.follow(place.stepId, won.ticks, follow)
+    }
     for (const [path, tick] of Object.entries(won.ticks)) ticks.set(path, tick)
     await execution.decided(place.stepId, won.winner)
     return { winner: won.winner, value: won.value }

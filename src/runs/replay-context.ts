@@ -47,10 +47,8 @@ export interface Stage {
   readonly cleanUps: CleanUp[]
   /** Whether the run declared a clean-up below a path before these ticks. */
   hasDeclared(path: string, before: Ticks): boolean
-  /** Whether anything is recorded in a branch behind the place that the code has come to. */
-  isFollowed(branch: string): boolean
   /** Whether something is recorded behind a sleep that shows that it was over. */
-  isPassed(slept: Entry): boolean
+  isPassed(slept: Entry, counts?: (line: Entry) => boolean): boolean
   steps(): readonly ReplayedStep[]
   came(step: Omit<ReplayedStep, 'recorded' | 'pending'>, branch: string): ReplayedStep
   /** The same for a branch that lost: what it did is behind the run, and is not compared. */
@@ -125,9 +123,7 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
       ),
     continued: continued.promise,
     continueWith: continued.resolve,
-    isFollowed: (branch) => (passed.get(branch) ?? 0) < (byBranch.get(branch)?.length ?? 0),
-    isPassed: (slept) =>
-      entries.some(({ branch, position }) => position > slept.position && isOnePath(branch, slept.branch)),
+    isPassed: (slept, counts = () => true) => entries.some((line) => isBehind(line, slept) && counts(line)),
     steps: () => steps,
     came(step, branch) {
       const known = pass(step, branch)
@@ -160,6 +156,11 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
       return isCut
     },
   }
+}
+
+/** Whether one line stands behind another one, and not beside it. What cleans up stands apart from the body. */
+function isBehind(line: Entry, { branch, position }: Entry): boolean {
+  return line.position > position && isOnePath(line.branch, branch) && isCleanUp(line.branch) === isCleanUp(branch)
 }
 
 /** What the run asked for: values in order, and versions by their place, because code may forget a version. */
@@ -316,14 +317,15 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       setImmediate(held.resolve)
       return new Promise<never>(() => {})
     }
-    const loser: Stage = { ...stage, hold, guess: hold, came: stage.passed }
+    const isOfTurn = (line: Entry) => isWithin(line.branch, path) && line.tick < (before[line.stepId] ?? 0)
+    const isPassed = (slept: Entry) => stage.isPassed(slept, isOfTurn)
+    const loser: Stage = { ...stage, hold, guess: hold, came: stage.passed, isPassed }
     const followed = async () => body(createReplayContext(loser, path))
     await Promise.race([held.promise, followed().catch(() => undefined)])
   }
 
   function isStillAsleep(slept: Entry): boolean {
-    if (run.cancelledAt !== null && !isCleanUp(branch))
-      return !hasSlept(slept, run.cancelledAt, stage.isFollowed(branch))
+    if (run.cancelledAt !== null && !isCleanUp(branch)) return !hasSlept(slept, run.cancelledAt, stage.isPassed(slept))
     return run.endedAt === null && slept.state === 'waiting' && run.state === 'sleeping' && !stage.isPassed(slept)
   }
 }

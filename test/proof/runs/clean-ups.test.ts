@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { RunContext } from 'onceonly/run'
+import { once } from 'node:events'
+import type { Engine, RunContext } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import { until } from '../../../src/testing/until.ts'
 import type { RunWorld } from '../../support/runs/world.ts'
@@ -215,6 +216,17 @@ onEveryRunStore(
   },
 )
 
+/** Cancels the run once it waits at this step. */
+async function cancelBehind({ get, cancel, handle }: Engine, step: string): Promise<void> {
+  await until(
+    'it waits behind the races',
+    () => get('b'),
+    ({ state, steps }) => state === 'sleeping' && steps.some(({ id }) => id === step),
+  )
+  assert.equal(await cancel('b'), true)
+  await assert.rejects(handle('b').result(), { code: 'run_cancelled' })
+}
+
 onEveryRunStore(
   'clean-ups that branches of a decided race declared run as well, with what came behind them',
   async ({ engine }) => {
@@ -240,8 +252,9 @@ onEveryRunStore(
       }
       await context.waitFor('paid')
     })
-    const { start, get, cancel, signal, replay } = await engine({ runs: [run] })
-    const started = await start(run, { runId: 'b', input: null })
+    const made = await engine({ runs: [run] })
+    const { start, get, signal, replay } = made
+    await start(run, { runId: 'b', input: null })
     for (const turn of ['one', 'two']) {
       await until(
         'the turn has booked',
@@ -252,15 +265,54 @@ onEveryRunStore(
       )
       await signal('b', `go ${turn}`, null)
     }
-    await until(
-      'it waits behind the races',
-      () => get('b'),
-      ({ state, steps }) => state === 'sleeping' && steps.some(({ id }) => id === 'paid'),
-    )
-    assert.equal(await cancel('b'), true)
-    await assert.rejects(started.result(), { code: 'run_cancelled' })
+    await cancelBehind(made, 'paid')
     const booked = ['one', 'two'].flatMap((turn) => ['winner', 'inner', 'loser'].map((what) => `freed ${what} ${turn}`))
     assert.deepEqual([...done].sort(), booked.sort())
     assert.equal((await replay('b')).verdict, 'identical')
   },
 )
+
+onEveryRunStore('a branch that lost is followed as far as it had come, and no further', async ({ engine }) => {
+  const done: string[] = []
+  const turns = ['one', 'two']
+  const run = defineRun('r', async (context) => {
+    for (const turn of turns) {
+      await context.race('first', {
+        winner: (branch) => branch.waitFor(`go ${turn}`),
+        asleep: async (branch) => {
+          await branch.onCancel(`asleep ${turn}`, (cleanUp) => cleanUp.step('free', () => done.push(`asleep ${turn}`)))
+          await branch.sleep('long', HOUR)
+          await branch.step('late', () => done.push('late'))
+        },
+        passed: async (branch) => {
+          // The sleep in `beside` is over when the branch loses, though it has no line for that.
+          await branch.all('beside', { nap: (inside) => inside.sleep('nap', 0) })
+          await branch.onCancel(`passed ${turn}`, (cleanUp) => cleanUp.step('free', () => done.push(`passed ${turn}`)))
+          await branch.waitFor('never')
+        },
+        acting: async (branch) => {
+          await branch.onCancel(`acting ${turn}`, (cleanUp) => cleanUp.step('free', () => done.push(`acting ${turn}`)))
+          // Under way, without a line of its own, when its branch loses.
+          await branch.step('endless', ({ signal }) => once(signal, 'abort'))
+        },
+      })
+    }
+    await context.waitFor('paid')
+  })
+  const made = await engine({ runs: [run] })
+  const { start, get, signal, replay } = made
+  await start(run, { runId: 'b', input: null })
+  for (const turn of turns) {
+    await until(
+      'the turn has declared',
+      () => get('b'),
+      ({ steps }) => steps.filter(({ kind, id }) => kind === 'clean-up' && id.endsWith(turn)).length === 3,
+    )
+    await signal('b', `go ${turn}`, null)
+  }
+  await cancelBehind(made, 'paid')
+  const declared = turns.flatMap((turn) => [`acting ${turn}`, `asleep ${turn}`, `passed ${turn}`])
+  assert.deepEqual(new Set(done), new Set(declared))
+  assert.equal(done.length, declared.length)
+  assert.equal((await replay('b')).verdict, 'identical')
+})
