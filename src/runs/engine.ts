@@ -467,6 +467,7 @@ function createTime(store: SqlStore, runtime: Runtime) {
       learn(now)
       return now
     },
-    nearNow: () => Math.round(known.now + (runtime.monotonicMs() - known.atMs)),
+    // Rounded down: a sleep until a time must not end before it.
+    nearNow: () => Math.floor(known.now + (runtime.monotonicMs() - known.atMs)),
   }
 }
